@@ -1,0 +1,1 @@
+"""Games for the record: evaluation, statistics, records and the referee."""

@@ -1,0 +1,1 @@
+"""Board games of the 2048 family: rules, chance, and what every other room builds on."""

@@ -1,0 +1,1 @@
+"""How values get better: temporal-difference learning on CPU and GPU, and the folders of its runs."""

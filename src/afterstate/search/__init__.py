@@ -1,0 +1,1 @@
+"""How a move is chosen: greedy, expectimax, Monte Carlo tree search, rollouts."""
