@@ -1,0 +1,31 @@
+"""The tile colours: readable, distinct from step to step, defined for every tile of every game."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from afterstate.views import palette
+
+TILES = {"2048": 17, "threes": 14, "threes-phone": 15}
+
+
+@pytest.mark.parametrize("theme", palette.THEMES)
+@pytest.mark.parametrize("game", TILES)
+def test_every_number_can_be_read_on_its_tile(game: str, theme: str) -> None:
+    for index in range(1, TILES[game] + 1):
+        face = palette.paint(game, index, theme)
+        assert palette.contrast(face.background, face.text) >= 4.5, (game, index, theme)
+
+
+@pytest.mark.parametrize("theme", palette.THEMES)
+@pytest.mark.parametrize("game", TILES)
+def test_tiles_that_follow_each_other_look_different(game: str, theme: str) -> None:
+    faces = [palette.rgb(palette.paint(game, index, theme).background) for index in range(TILES[game] + 1)]
+    for one, other in itertools.pairwise(faces):
+        assert sum(abs(a - b) for a, b in zip(one, other)) >= 40
+
+
+def test_a_larger_tile_than_the_scale_keeps_its_last_colour() -> None:
+    assert palette.paint("2048", 40) == palette.paint("2048", 17)
