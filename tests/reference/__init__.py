@@ -1,0 +1,66 @@
+"""The rule books once more: slow, plain Python, written from the rules alone.
+
+Nothing here imports the package or NumPy, nothing is clever: lists of sixteen tile indices, loops and
+exact fractions. The engine, the perft files and the property tests are held against these modules.
+
+Modules: `g2048`, `threes`, `threes_phone`. All have the same interface (`get(name)` finds one by the
+name of its game):
+
+    TILES                       index -> tile number shown on the board (0 is the empty cell)
+    slide(cells, action)        -> (cells, reward, moved): `moved` has four booleans, one a line (row for
+                                   left and right, column for up and down). Legal iff any line moved.
+    legal(state)                -> list of legal actions
+    placements(state, action)   -> [(probability, cell, tile index)]: where and what may land after the slide
+    draws(cells, bag)           -> [(probability, hint, bag)]: every next hint and the bag left by it
+    outcomes(state, action)     -> [(probability, state)]: placement x draw; Fractions that sum to 1
+    start(random)               -> state; `random` is a `random.Random`
+    play(state, action, random) -> (state, reward): one outcome; reward of slide and placement together
+    over(state)                 -> no action is legal
+    value(cells)                -> Threes!: the score of the board; 2048: the potential, the sum of (e-1)*2^e
+    perft(state, depth)         -> number of sequences of `depth` moves and chance outcomes from here
+
+In `g2048` the functions that meet chance take `four_rate`, a Fraction, as their last argument.
+
+Cells are numbered 0-15 row by row from the top left; actions are 0 up, 1 right, 2 down, 3 left.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from importlib import import_module
+from types import ModuleType
+from typing import NamedTuple
+
+UP, RIGHT, DOWN, LEFT = ACTIONS = range(4)
+
+
+class State(NamedTuple):
+    """A position before a move."""
+
+    cells: tuple[int, ...]  # 16 tile indices
+    hint: tuple[
+        int, ...
+    ] = ()  # tile indices the next tile may have, ascending; one when it is known; () in 2048
+    bag: tuple[int, int, int] = (0, 0, 0)  # how many 1s, 2s and 3s are left; (0, 0, 0) only in 2048
+
+
+Outcomes = list[tuple[Fraction, State]]
+Slide = tuple[tuple[int, ...], int, tuple[bool, ...]]
+
+
+def lines(action: int) -> list[list[int]]:
+    """The four lines of cells along which an action slides, each from the wall outwards.
+
+    >>> lines(UP)[0], lines(LEFT)[0]
+    ([0, 4, 8, 12], [0, 1, 2, 3])
+    """
+    if action in (LEFT, RIGHT):
+        whole = [[4 * r + c for c in range(4)] for r in range(4)]
+    else:
+        whole = [[4 * r + c for r in range(4)] for c in range(4)]
+    return [line[::-1] for line in whole] if action in (RIGHT, DOWN) else whole
+
+
+def get(name: str) -> ModuleType:
+    """The reference of a game by its name: "2048", "threes" or "threes-phone"."""
+    return import_module("reference." + {"2048": "g2048"}.get(name, name.replace("-", "_")))
