@@ -1,1 +1,37 @@
-"""Board games of the 2048 family: rules, chance, and what every other room builds on."""
+"""Board games of the 2048 family: rules, chance, and what every other room builds on.
+
+A new game is one file beside this one and one line in `REGISTRY`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import cast
+
+from .errors import Mistake
+from .game import Game, Rules
+from .play import Afterstate, State
+
+__all__ = ["Afterstate", "Game", "Mistake", "REGISTRY", "Rules", "State", "get", "names"]
+
+REGISTRY = {
+    "2048": "g2048",
+    "threes": "threes",
+    "threes-phone": "threes_phone",
+}
+
+
+def names() -> list[str]:
+    return list(REGISTRY)
+
+
+def get(name: str, **parameters: float) -> Game:
+    """The game of this name; 2048 takes `four_rate`, the share of fours among the new tiles."""
+    if name not in REGISTRY:
+        raise Mistake(f"unknown game {name!r}: write one of {', '.join(REGISTRY)}")
+    module = importlib.import_module(f".{REGISTRY[name]}", __package__)
+    if parameters and name != "2048":
+        raise Mistake(f"{name} takes no parameters, 2048 takes four_rate")
+    if "four_rate" in parameters and not 0 <= parameters["four_rate"] <= 1:
+        raise Mistake(f"four_rate is a probability from 0 to 1, not {parameters['four_rate']}")
+    return cast(Game, module.game(**parameters))

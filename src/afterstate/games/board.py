@@ -1,0 +1,157 @@
+"""The 4×4 board as 64 bits: cell i (row by row from the top left) is nibble i, a nibble is a tile's index.
+
+0 1 2 3
+4 5 6 7        up = 0, right = 1, down = 2, left = 3
+8 9 a b
+c d e f
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from .compiler import rule
+
+Board: TypeAlias = np.uint64
+Whole: TypeAlias = int | np.int64
+
+UP, RIGHT, DOWN, LEFT = 0, 1, 2, 3
+ACTIONS = ("up", "right", "down", "left")
+CELLS = 16
+
+ZERO, ONE, TWO = np.uint64(0), np.uint64(1), np.uint64(2)
+S3, S4, S8, S12, S16, S20, S24, S32, S48 = (np.uint64(n) for n in (3, 4, 8, 12, 16, 20, 24, 32, 48))
+S56 = np.uint64(56)
+NIBBLE, ROW = np.uint64(0xF), np.uint64(0xFFFF)
+LOW_BITS = np.uint64(0x1111_1111_1111_1111)
+LOW_BYTES = np.uint64(0x0101_0101_0101_0101)
+COLUMN_0, COLUMN_1 = np.uint64(0x000F_000F_000F_000F), np.uint64(0x00F0_00F0_00F0_00F0)
+COLUMN_2, COLUMN_3 = np.uint64(0x0F00_0F00_0F00_0F00), np.uint64(0xF000_F000_F000_F000)
+ROW_1, ROW_2 = np.uint64(0x0000_0000_FFFF_0000), np.uint64(0x0000_FFFF_0000_0000)
+# Transposition in two swaps: inside the 2×2 blocks, then of the blocks (Hacker's Delight, 7-3).
+SWAP_CELLS, SWAP_BLOCKS = np.uint64(0x0000_F0F0_0000_F0F0), np.uint64(0x0000_0000_FF00_FF00)
+
+
+@rule
+def mirror(board: Board) -> Board:
+    """Left and right exchanged."""
+    return (
+        ((board & COLUMN_0) << S12)
+        | ((board & COLUMN_1) << S4)
+        | ((board & COLUMN_2) >> S4)
+        | ((board & COLUMN_3) >> S12)
+    )
+
+
+@rule
+def flip(board: Board) -> Board:
+    """Top and bottom exchanged."""
+    return (board << S48) | ((board & ROW_1) << S16) | ((board & ROW_2) >> S16) | (board >> S48)
+
+
+@rule
+def transpose(board: Board) -> Board:
+    """Rows and columns exchanged."""
+    swap = (board ^ (board >> S12)) & SWAP_CELLS
+    board = board ^ swap ^ (swap << S12)
+    swap = (board ^ (board >> S24)) & SWAP_BLOCKS
+    return board ^ swap ^ (swap << S24)
+
+
+@rule
+def symmetry(board: Board, k: int) -> Board:
+    """One of the eight rotations and reflections: bit 0 mirrors, bit 1 flips, bit 2 transposes."""
+    if k & 1:
+        board = mirror(board)
+    if k & 2:
+        board = flip(board)
+    if k & 4:
+        board = transpose(board)
+    return board
+
+
+@rule
+def smallest_symmetric(board: Board) -> Board:
+    """The smallest of the eight symmetric boards: the same for all of them."""
+    smallest = board
+    for k in range(1, 8):
+        other = symmetry(board, k)
+        if other < smallest:
+            smallest = other
+    return smallest
+
+
+@rule
+def turn(board: Board, action: Whole) -> Board:
+    """The board turned so that sliding in the direction of `action` is sliding left."""
+    if action == UP or action == DOWN:
+        board = transpose(board)
+    if action == RIGHT or action == DOWN:
+        board = mirror(board)
+    return board
+
+
+@rule
+def turn_back(board: Board, action: Whole) -> Board:
+    """Undo `turn`."""
+    if action == RIGHT or action == DOWN:
+        board = mirror(board)
+    if action == UP or action == DOWN:
+        board = transpose(board)
+    return board
+
+
+@rule
+def empty_cells(board: Board) -> np.uint64:
+    """The lowest bit of every empty cell's nibble."""
+    x = board | (board >> TWO)
+    return ~(x | (x >> ONE)) & LOW_BITS
+
+
+@rule
+def count(cells: np.uint64) -> np.uint64:
+    """How many of the nibbles' lowest bits are set."""
+    pairs = (cells & LOW_BYTES) + ((cells >> S4) & LOW_BYTES)
+    return (pairs * LOW_BYTES) >> S56
+
+
+@rule
+def nth(cells: np.uint64, n: np.uint64) -> np.uint64:
+    """The n-th set bit, from 0, alone."""
+    while n > ZERO:
+        cells &= cells - ONE
+        n -= ONE
+    return cells & (ZERO - cells)
+
+
+@rule
+def tile_at(board: Board, cell: int) -> np.uint64:
+    return (board >> (np.uint64(cell) << TWO)) & NIBBLE
+
+
+@rule
+def with_tile(board: Board, cell: int, tile: np.uint64) -> Board:
+    """The board with this tile on an empty cell."""
+    return board | (np.uint64(tile) << (np.uint64(cell) << TWO))
+
+
+@rule
+def largest_nibble(board: Board) -> np.uint64:
+    largest = ZERO
+    for _ in range(16):
+        if (board & NIBBLE) > largest:
+            largest = board & NIBBLE
+        board = board >> S4
+    return largest
+
+
+def pack(cells: list[int]) -> Board:
+    """Sixteen indices, row by row, as a board."""
+    return np.uint64(sum(tile << 4 * i for i, tile in enumerate(cells)))
+
+
+def unpack(board: Board) -> list[int]:
+    """The sixteen indices of a board."""
+    return [(int(board) >> 4 * i) & 15 for i in range(CELLS)]

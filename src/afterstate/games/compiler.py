@@ -1,0 +1,142 @@
+"""How rules and loops are compiled, and where the compiled code is kept.
+
+Two decorators serve the whole package:
+
+`rule`
+    a small pure function on `uint64` boards. Numba compiles it for the CPU, CUDA kernels may call it, and it is
+    plain Python when the compiler is off (`NUMBA_DISABLE_JIT=1`).
+`rule_for(*key)`, `kernel(*key)`
+    a small function or a loop made by a factory: a Python function that closes over compiled functions and
+    constants, which are burnt into the machine code. `key` tells apart the closures that one factory makes.
+
+Compiled code is kept on disk, one file a signature, beside the source or in the user's cache folder. A file's name
+is a digest of everything that went in: the function, `key`, the argument types, the processor, the versions, and
+the sources of every room that the code may come from. So an edit never meets stale machine code, and two processes
+that compile at the same time cannot mix up each other's files (as Numba's own numbered index can).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pickle
+import sys
+import uuid
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numba
+import numpy as np
+from numba import config
+from numba.core.caching import FunctionCache
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Array: TypeAlias = np.ndarray[Any, Any]
+
+COMPILED: bool = not config.DISABLE_JIT  # type: ignore[attr-defined]
+PACKAGE = Path(__file__).resolve().parent.parent
+# A room's code can only come from itself and from the rooms to its left.
+SOURCES = {
+    "games": ("games",),
+    "values": ("games", "values"),
+    "learning": ("games", "values", "learning"),
+    "search": ("games", "values", "search"),
+}
+EVERYTHING = ("games", "values", "learning", "search", "arena")
+
+if not COMPILED:  # uint64 arithmetic wraps around on purpose
+    np.seterr(over="ignore")
+
+
+@lru_cache
+def _source_digest(rooms: tuple[str, ...]) -> str:
+    digest = hashlib.sha256()
+    for room in rooms:
+        for path in sorted((PACKAGE / room).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _rooms_behind(function: Callable[..., Any]) -> tuple[str, ...]:
+    room = function.__module__.split(".")[1:2]
+    return SOURCES.get(room[0] if room else "", EVERYTHING)
+
+
+_announced: set[str] = set()
+
+
+def announce(what: str) -> None:
+    """Say once that something compiles, so that nobody wonders why nothing happens."""
+    if what not in _announced and not os.environ.get("AFTERSTATE_QUIET"):
+        _announced.add(what)
+        print(f"compiling {what} … (first use; kept on disk)", file=sys.stderr, flush=True)
+
+
+class _Store(FunctionCache):
+    """Compiled code on disk, one file a signature, written in one stroke."""
+
+    def __init__(self, function: Callable[..., Any], key: tuple[object, ...], title: str | None):
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        self._key = repr((key, _source_digest(_rooms_behind(function)), numba.__version__, sys.version_info[:2]))
+        self._title = title
+
+    def _path(self, signature: object, codegen: Any) -> Path:
+        text = repr((self._key, str(signature), codegen.magic_tuple(), self._py_func.__code__.co_code.hex()))
+        digest = hashlib.sha256(text.encode()).hexdigest()[:24]
+        return Path(self._cache_path) / f"{self._py_func.__qualname__.replace('<locals>.', '')}-{digest}.nbc"
+
+    def load_overload(self, sig: object, target_context: Any) -> Any:
+        target_context.refresh()
+        if self._enabled:
+            try:
+                data = pickle.loads(self._path(sig, target_context.codegen()).read_bytes())
+                return self._impl.rebuild(target_context, data)
+            except Exception:  # missing, cut short, of another build: compile anew
+                pass
+        if self._title:
+            announce(self._title)
+        return None
+
+    def save_overload(self, sig: object, data: Any) -> None:
+        if not (self._enabled and self._impl.check_cachable(data)):
+            return
+        path = self._path(sig, data.codegen)
+        temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+        try:
+            self._impl.locator.ensure_cache_path()
+            temporary.write_bytes(pickle.dumps(self._impl.reduce(data), protocol=-1))
+            temporary.replace(path)
+        except OSError:  # a full or read-only disk costs a compilation next time, nothing else
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+
+
+def _compile(function: Function, key: tuple[object, ...], title: str | None, **options: Any) -> Function:
+    compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    if COMPILED:
+        with contextlib.suppress(RuntimeError):  # no folder to write to: compile anew in every process
+            compiled._cache = _Store(function, key, title)
+    return cast(Function, compiled)
+
+
+def rule(function: Function) -> Function:
+    """Compile a small pure function of a module."""
+    return _compile(function, (), None)
+
+
+def rule_for(*key: object) -> Callable[[Function], Function]:
+    """Compile a small pure function that closes over values which `key` names."""
+    return lambda function: _compile(function, key, None)
+
+
+def kernel(*key: object, title: str | None = None, fastmath: bool = False) -> Callable[[Function], Function]:
+    """Compile a loop that a factory made; `key` names what it closes over, `title` is what the user reads."""
+
+    def decorate(function: Function) -> Function:
+        name = title or function.__qualname__.replace(".<locals>.", " ").replace("_", " ").strip()
+        return _compile(function, key, name, fastmath=fastmath)
+
+    return decorate
