@@ -80,11 +80,14 @@ class _Store(FunctionCache):
 
     def __init__(self, function: Callable[..., Any], key: tuple[object, ...], title: str | None):
         super().__init__(function)  # type: ignore[no-untyped-call]
-        self._key = repr((key, _source_digest(_rooms_behind(function)), numba.__version__, sys.version_info[:2]))
+        place = (function.__module__, function.__qualname__, function.__code__.co_firstlineno)
+        self._key = repr(
+            (place, key, _source_digest(_rooms_behind(function)), numba.__version__, sys.version_info[:2])
+        )
         self._title = title
 
     def _path(self, signature: object, codegen: Any) -> Path:
-        text = repr((self._key, str(signature), codegen.magic_tuple(), self._py_func.__code__.co_code.hex()))
+        text = repr((self._key, str(signature), codegen.magic_tuple()))
         digest = hashlib.sha256(text.encode()).hexdigest()[:24]
         return Path(self._cache_path) / f"{self._py_func.__qualname__.replace('<locals>.', '')}-{digest}.nbc"
 

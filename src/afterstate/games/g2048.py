@@ -183,10 +183,15 @@ def game(four_rate: float = FOUR_RATE) -> Game:
         return after | cell, aux, np.int64(0), rng
 
     @rule_for(four_rate)
-    def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
-        board, aux, _, rng = spawn(ZERO, ZERO, rng)
+    def deal(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
+        """One tile of the start."""
         board, aux, _, rng = spawn(board, aux, rng)
         return board, aux, rng
+
+    @rule_for(four_rate)
+    def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
+        board, aux, rng = deal(ZERO, ZERO, rng)
+        return deal(board, aux, rng)
 
     @rule_for(four_rate)
     def placements(after: Board, aux: np.uint64, boards: Array, auxes: Array, probabilities: Array) -> int:
@@ -210,7 +215,9 @@ def game(four_rate: float = FOUR_RATE) -> Game:
         tiles=TILES,
         goal=11,
         rows=row_table(),
-        rules=Rules(start, slide, spawn, placements, draws, value_of_board, largest),
+        rules=Rules(start, deal, slide, spawn, placements, draws, value_of_board, largest),
+        starting_tiles=2,
+        score_is_value=False,
         max_placements=32,
         max_draws=1,
         parameters={"four_rate": four_rate},

@@ -1,4 +1,4 @@
-"""What a game is: a name, its tiles, a row table, and seven compiled rules with the same signatures in every game."""
+"""What a game is: a name, its tiles, a row table, and eight compiled rules with the same signatures in every game."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class Rules(NamedTuple):
     """
 
     start: Callable[..., Any]  # (rows, rng) -> board, aux, rng
+    deal: Callable[..., Any]  # (board, aux, rng) -> board, aux, rng: one tile of the start
     slide: Callable[..., Any]  # (rows, board, aux, action) -> after, after_aux, reward
     spawn: Callable[..., Any]  # (after, after_aux, rng) -> board, aux, reward, rng
     placements: Callable[..., Any]  # (after, after_aux, boards, auxes, probabilities) -> how many
@@ -42,6 +43,8 @@ class Game:
     goal: int  # the index that people ask for first: 2048, 384
     rows: Array
     rules: Rules
+    starting_tiles: int
+    score_is_value: bool  # the score is always the value of the board: new tiles count (Threes!)
     max_placements: int
     max_draws: int
     write: Callable[[np.uint64, np.uint64], tuple[list[int], dict[str, str]]] = field(repr=False)

@@ -56,7 +56,7 @@ class Afterstate:
             for k in range(game.rules.draws(board, np.uint64(auxes[i]), draws, draw_shares)):
                 state = self.before._next(board, np.uint64(draws[k]), gained, self.before.rng)
                 found.append((float(shares[i] * draw_shares[k]), state))
-        return found
+        return [(share, state) for share, state in found if share > 0]
 
     def spawn(self) -> State:
         """What chance makes of this, by the generator of the position before."""
@@ -151,7 +151,7 @@ def _room(size: int) -> tuple[Array, Array, Array]:
 
 def _placed_value(game: Game, after: np.uint64, board: np.uint64) -> int:
     """What a placed tile adds to the score: nothing in 2048, its value in Threes!."""
-    if game.name == "2048":
+    if not game.score_is_value:
         return 0
     value = game.rules.value_of_board
     return int(value(board, np.uint64(0))) - int(value(after, np.uint64(0)))
@@ -166,7 +166,7 @@ def new_state(game: Game, seed: int) -> State:
 def start_from(game: Game, rng: np.uint64) -> State:
     """The game that this generator starts."""
     board, aux, rng = (np.uint64(x) for x in game.rules.start(game.rows, rng))
-    score = 0 if game.name == "2048" else int(game.rules.value_of_board(board, aux))
+    score = int(game.rules.value_of_board(board, aux)) if game.score_is_value else 0
     return State(game, board, aux, score, 0, rng)
 
 
@@ -190,7 +190,7 @@ def parse_state(game: Game, text: str) -> State:
         raise Mistake(f"unknown word {sorted(unknown)[0]}= in a position: write hint=, bag=, deck=, score= or seed=")
     board = " ".join(word for word in words if "=" not in word)
     state = State(game, *game.read(_cells_of(game, board), fields))
-    if game.name != "2048":
+    if game.score_is_value:
         state = replace(state, score=int(game.rules.value_of_board(state.board, state.aux)))
     score, seed = (_whole(fields, name) for name in ("score", "seed"))
     if score is not None:

@@ -4,7 +4,7 @@ Index 1, 2, 3 are the tiles 1, 2, 3; from there every index doubles the tile, up
 A 1 and a 2 make a 3; from 3 on equal tiles make the next one. The new tile, shown as the hint, enters on the side
 opposite to the slide. Tiles come from a bag of {1, 2, 3}, drawn without putting back.
 
-`aux` of a position:      bits 0-1 the hint · bits 2-4 which of 1, 2, 3 are still in the bag
+`aux` of a position:      bits 0-1 the hint · bits 2-4 which of 1, 2, 3 are in the bag, which is never empty
 `aux` of an afterstate:   also bits 8-9 the direction of the slide, which says where the hint tile may land
 """
 
@@ -140,16 +140,25 @@ def hint_of(aux: np.uint64) -> np.uint64:
 
 
 @rule
+def bag_without(bag: np.uint64, tile: np.uint64) -> np.uint64:
+    """The bag after a tile (its bit) was drawn, filled again when that was the last one."""
+    rest = bag ^ tile
+    return FULL_BAG if rest == ZERO else rest
+
+
+@rule
+def tiles_in(bag: np.uint64) -> np.uint64:
+    return (bag & ONE) + ((bag >> ONE) & ONE) + (bag >> TWO)
+
+
+@rule
 def draw_hint(aux: np.uint64, rng: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Draw the next hint from the bag, which is filled again when it is empty."""
-    bag = (aux >> TWO) & FULL_BAG
-    if bag == ZERO:
-        bag = FULL_BAG
+    """Draw the next hint from the bag."""
+    bag = aux >> TWO
     bits, rng = draw(rng)
-    in_bag = (bag & ONE) + ((bag >> ONE) & ONE) + ((bag >> TWO) & ONE)
-    tile = nth(bag, below(bits, in_bag))  # 1, 2 or 4: the bit of the tile 1, 2 or 3
+    tile = nth(bag, below(bits, tiles_in(bag)))  # 1, 2 or 4: the bit of the tile 1, 2 or 3
     hint = THREE if tile > TWO else tile
-    return hint | ((bag ^ tile) << TWO), rng
+    return hint | (bag_without(bag, tile) << TWO), rng
 
 
 @rule
@@ -174,15 +183,23 @@ def spawn(after: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint6
 
 
 @rule
+def deal(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
+    """One tile of the start, on any empty cell; the first one (aux = 0) is drawn from a full bag."""
+    if aux == ZERO:
+        aux, rng = draw_hint(BAG_BITS, rng)
+    bits, rng = draw(rng)
+    empty = empty_cells(board)
+    board |= nth(empty, below(bits, count(empty))) * hint_of(aux)
+    aux, rng = draw_hint(aux & BAG_BITS, rng)
+    return board, aux, rng
+
+
+@rule
 def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
-    """Nine tiles from the bag, each on a random empty cell, then the hint."""
-    board = ZERO
-    aux, rng = draw_hint(ZERO, rng)
+    """Nine tiles, then the hint."""
+    board, aux = ZERO, ZERO
     for _ in range(STARTING_TILES):
-        bits, rng = draw(rng)
-        empty = empty_cells(board)
-        board |= nth(empty, below(bits, count(empty))) * hint_of(aux)
-        aux, rng = draw_hint(aux & BAG_BITS, rng)
+        board, aux, rng = deal(board, aux, rng)
     return board, aux, rng
 
 
@@ -202,14 +219,11 @@ def placements(after: Board, aux: np.uint64, boards: Array, auxes: Array, probab
 @rule
 def draws(board: Board, aux: np.uint64, auxes: Array, probabilities: Array) -> int:
     """Every tile of the bag as the next hint."""
-    bag, n = (aux >> TWO) & FULL_BAG, 0
-    if bag == ZERO:
-        bag = FULL_BAG
-    in_bag = (bag & ONE) + ((bag >> ONE) & ONE) + ((bag >> TWO) & ONE)
+    bag, n = aux >> TWO, 0
     for tile in range(1, 4):
         bit = ONE << np.uint64(tile - 1)
         if bag & bit:
-            auxes[n], probabilities[n] = np.uint64(tile) | ((bag ^ bit) << TWO), 1.0 / float(in_bag)
+            auxes[n], probabilities[n] = np.uint64(tile) | (bag_without(bag, bit) << TWO), 1.0 / float(tiles_in(bag))
             n += 1
     return n
 
@@ -240,7 +254,9 @@ def game() -> Game:
         tiles=TILES,
         goal=TILES.index(384),
         rows=row_table(HIGHEST),
-        rules=Rules(start, slide, spawn, placements, draws, value_of_board, largest),
+        rules=Rules(start, deal, slide, spawn, placements, draws, value_of_board, largest),
+        starting_tiles=STARTING_TILES,
+        score_is_value=True,
         max_placements=4,
         max_draws=3,
         write=write,
@@ -251,15 +267,15 @@ def game() -> Game:
 def write(board: Board, aux: np.uint64) -> tuple[list[int], dict[str, str]]:
     """Indices of the sixteen tiles, the hint, and what is left in the bag."""
     bag = "".join(str(tile) for tile in (1, 2, 3) if int(aux) >> (tile + 1) & 1)
-    return [int(board) >> 4 * i & 15 for i in range(16)], {"hint": str(int(aux) & 3), "bag": bag or "-"}
+    return [int(board) >> 4 * i & 15 for i in range(16)], {"hint": str(int(aux) & 3), "bag": bag}
 
 
 def read(cells: list[int], fields: dict[str, str]) -> tuple[Board, np.uint64]:
     hint = fields.get("hint", "")
     if hint not in ("1", "2", "3"):
         raise Mistake(f"Threes! needs the next tile: add hint=1, hint=2 or hint=3 (got {hint or 'none'})")
-    bag = fields.get("bag", "".join(tile for tile in "123" if tile != hint)).replace("-", "")
-    if set(bag) - set("123") or len(set(bag)) != len(bag):
-        raise Mistake(f"bag={bag} is no bag: write the tiles still in it, such as bag=13, or bag=- when it is empty")
+    bag = fields.get("bag", "".join(tile for tile in "123" if tile != hint))
+    if not bag or set(bag) - set("123") or len(set(bag)) != len(bag):
+        raise Mistake(f"bag={bag[:20]} is no bag: write the tiles still in it, such as bag=13 (full: bag=123)")
     board = sum(tile << 4 * i for i, tile in enumerate(cells))
     return np.uint64(board), np.uint64(int(hint) | sum(1 << (int(tile) + 1) for tile in bag))

@@ -120,8 +120,9 @@ def bonus_windows(board: Board) -> tuple[np.uint64, np.uint64]:
 
 @rule
 def take_card(deck: np.uint64, tile: int) -> np.uint64:
-    """The position after this card of the deck became the hint."""
-    return window_of(np.uint64(tile), ONE) | (deck - (ONE << np.uint64(13 + 3 * tile)))
+    """The hint that this card of the deck makes, and the deck, filled again when that was its last card."""
+    rest = deck - (ONE << np.uint64(13 + 3 * tile))
+    return window_of(np.uint64(tile), ONE) | (FULL_DECK if rest == ZERO else rest)
 
 
 @rule
@@ -131,10 +132,8 @@ def cards_of(deck: np.uint64, tile: int) -> np.uint64:
 
 @rule
 def draw_hint(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Draw the next hint: a bonus window, or a card of the deck, which is filled again when it is empty."""
+    """Draw the next hint: a bonus window, or a card of the deck."""
     deck = aux & DECK
-    if deck == ZERO:
-        deck = FULL_DECK
     bits, rng = draw(rng)
     size, windows = bonus_windows(board)
     if windows > ZERO and low_half(bits) < BONUS:
@@ -158,15 +157,23 @@ def spawn(after: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint6
 
 
 @rule
+def deal(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
+    """One tile of the start, on any empty cell; the first one (aux = 0) is drawn from a full deck."""
+    if aux == ZERO:
+        aux, rng = draw_hint(board, FULL_DECK, rng)
+    bits, rng = draw(rng)
+    empty = empty_cells(board)
+    board |= nth(empty, below(bits, count(empty))) * (aux & NIBBLE)
+    aux, rng = draw_hint(board, aux, rng)
+    return board, aux, rng
+
+
+@rule
 def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
-    """Nine tiles from the deck, each on a random empty cell, then the hint."""
-    board = ZERO
-    aux, rng = draw_hint(board, ZERO, rng)
+    """Nine tiles, then the hint."""
+    board, aux = ZERO, ZERO
     for _ in range(STARTING_TILES):
-        bits, rng = draw(rng)
-        empty = empty_cells(board)
-        board |= nth(empty, below(bits, count(empty))) * (aux & NIBBLE)
-        aux, rng = draw_hint(board, aux, rng)
+        board, aux, rng = deal(board, aux, rng)
     return board, aux, rng
 
 
@@ -190,8 +197,6 @@ def placements(after: Board, aux: np.uint64, boards: Array, auxes: Array, probab
 def draws(board: Board, aux: np.uint64, auxes: Array, probabilities: Array) -> int:
     """Every kind of card in the deck, and every bonus window, as the next hint."""
     deck, n, rest = aux & DECK, 0, 1.0
-    if deck == ZERO:
-        deck = FULL_DECK
     size, windows = bonus_windows(board)
     if windows > ZERO:
         rest = 1.0 - BONUS_RATE
@@ -217,7 +222,9 @@ def game() -> Game:
         tiles=TILES,
         goal=TILES.index(384),
         rows=row_table(HIGHEST),
-        rules=Rules(start, slide, spawn, placements, draws, value_of_board, largest),
+        rules=Rules(start, deal, slide, spawn, placements, draws, value_of_board, largest),
+        starting_tiles=STARTING_TILES,
+        score_is_value=True,
         max_placements=12,
         max_draws=12,
         write=write,
@@ -246,8 +253,10 @@ def read(cells: list[int], fields: dict[str, str]) -> tuple[Board, np.uint64]:
     ):
         raise Mistake("Threes! needs the next tile: add hint=1, 2 or 3, or a bonus such as hint=6+12+24")
     counts = fields.get("deck", "4,4,4").split(",")
-    if len(counts) != 3 or any(count not in ("0", "1", "2", "3", "4") for count in counts):
-        raise Mistake("a deck is three counts from 0 to 4, how many 1, 2, 3 are left, such as deck=4,3,2")
+    if len(counts) != 3 or any(count not in ("0", "1", "2", "3", "4") for count in counts) or set(counts) == {"0"}:
+        raise Mistake(
+            "a deck is three counts from 0 to 4, the 1s, 2s, 3s that are left, not all 0, such as deck=4,3,2"
+        )
     board = sum(tile << 4 * i for i, tile in enumerate(cells))
     deck = sum(int(count) << (16 + 3 * k) for k, count in enumerate(counts))
     return np.uint64(board), np.uint64(window[0] | len(window) << 4 | deck)

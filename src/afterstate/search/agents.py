@@ -1,0 +1,88 @@
+"""Players by name: what `--agent` means.
+
+An agent chooses a move. Those with a budget of work (not of time) also bring a compiled `decide`, so that whole games
+run without Python; what they need to remember while they play (tables, weights, trees) is their `memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from afterstate.games import Game, Mistake, State
+from afterstate.games.board import Whole
+from afterstate.games.chance import below, draw, seed_of
+from afterstate.games.compiler import kernel
+
+if TYPE_CHECKING:
+    from afterstate.values.files import Model  # type: ignore[import-not-found, unused-ignore]
+
+Memory: TypeAlias = tuple[Any, ...]
+NO_MOVE = -1
+FOUR = np.uint64(4)
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A player of one game.
+
+    `decide(memory, board, aux, score, rng) -> (action, rng)` is compiled; the action is NO_MOVE when none is legal.
+    `values_of(memory, board, aux, score, rng, out)` fills the expected final score of each action, nan where illegal;
+    None for players that have no opinion.
+    """
+
+    spec: str
+    game: Game
+    kind: tuple[object, ...]  # names the compiled code of `decide`, for the disk cache
+    decide: Callable[..., Any]
+    new_memory: Callable[[], Memory]
+    values_of: Callable[..., Any] | None = None
+    model: Model | None = None
+
+    def choose(self, state: State, memory: Memory | None = None) -> int:
+        """The move for this position; NO_MOVE when the game is over."""
+        rng = np.uint64(seed_of(state.rng, np.uint64(1)))
+        memory = self.new_memory() if memory is None else memory
+        return int(self.decide(memory, state.board, state.aux, state.score, rng)[0])
+
+    def values(self, state: State, memory: Memory | None = None) -> list[float | None]:
+        """The expected final score of each of the four moves; None where illegal, or for a player without opinion."""
+        out = np.full(4, np.nan)
+        if self.values_of is not None:
+            rng = np.uint64(seed_of(state.rng, np.uint64(1)))
+            memory = self.new_memory() if memory is None else memory
+            self.values_of(memory, state.board, state.aux, state.score, rng, out)
+        return [None if np.isnan(value) else float(value) for value in out]
+
+
+def random_agent(game: Game) -> Agent:
+    """Any legal move with equal chance."""
+    slide = game.rules.slide
+
+    @kernel("random", game.key, title=f"the random player of {game.title}")
+    def decide(
+        memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64
+    ) -> tuple[Whole, np.uint64]:
+        (rows,) = memory
+        tried = np.int64(0)
+        while tried != 15:  # draw until a move is legal: all legal moves stay equally likely
+            bits, rng = draw(rng)
+            action = np.int64(below(bits, FOUR))
+            if not tried >> action & 1:
+                if slide(rows, board, aux, action)[0] != board:
+                    return action, rng
+                tried |= np.int64(1) << action
+        return NO_MOVE, rng
+
+    return Agent("random", game, ("random",), decide, lambda: (game.rows,))
+
+
+def make_agent(spec: str, game: Game, model: Model | None = None) -> Agent:
+    """The player that `spec` describes, on this model."""
+    name = spec.split(":")[0]
+    if name == "random":
+        return random_agent(game)
+    raise Mistake(f"unknown agent {spec!r}: write random")
