@@ -38,9 +38,7 @@ class State(NamedTuple):
     """A position before a move."""
 
     cells: tuple[int, ...]  # 16 tile indices
-    hint: tuple[
-        int, ...
-    ] = ()  # tile indices the next tile may have, ascending; one when it is known; () in 2048
+    hint: tuple[int, ...] = ()  # tile indices the next tile may have, ascending; one when it is known; () in 2048
     bag: tuple[int, int, int] = (0, 0, 0)  # how many 1s, 2s and 3s are left; (0, 0, 0) only in 2048
 
 

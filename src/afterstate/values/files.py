@@ -1,0 +1,267 @@
+"""Model files: safetensors with metadata, opened by memory map whatever their size.
+
+A full model holds one tensor `weights`, ready to be mapped. A packed model, for shipping, keeps only the entries that
+were ever learnt, in half precision: `blocks` (which runs of 64 entries) and `packed` (their values); it is unpacked
+into memory when opened. The metadata name the game, the network and how it was trained.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import struct
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..games import Game, get
+from ..games.compiler import Array
+from ..games.errors import Mistake
+from .layout import VERSION, layout_of
+from .ntuple import Evaluator, evaluator
+from .patterns import Network, parse_network, write_pattern
+
+FORMAT = "afterstate-model"
+BLOCK = 64  # entries that are packed together
+LONGEST_HEADER = 1 << 20
+SHIPPED = Path(__file__).resolve().parent.parent / "models"
+WHAT = ("afterstates", "states")
+SUFFIX = ".safetensors"
+DTYPES = {"F32": np.float32, "F16": np.float16, "U32": np.uint32}
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A trained network: everything a player needs."""
+
+    game: Game
+    network: Network
+    weights: Array  # [sets × entries] float32, often a memory map
+    of: str = "afterstates"  # what the value is of: afterstates or states
+    training: Mapping[str, Any] = field(default_factory=dict)
+    path: Path | None = None
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        return evaluator(self.game, self.network)
+
+    @property
+    def name(self) -> str:
+        if self.path is None:
+            return "unnamed"
+        return self.path.parent.name if self.path.name in ("best.safetensors", "last.safetensors") else self.path.stem
+
+
+def size_of(network: Network) -> int:
+    """Entries of all sets of tables, computed before any memory is taken."""
+    return layout_of(network).entries * network.sets
+
+
+def save_model(model: Model, path: Path | str, packed: bool = False) -> Path:
+    """Write a model under a temporary name, then rename: a kill never leaves half a file."""
+    path = Path(path)
+    metadata = _metadata(model)
+    if packed:
+        tensors: dict[str, Array] = _pack(model.weights)
+        metadata["packed"] = "1"
+    else:
+        tensors = {"weights": model.weights}
+    write_tensors(path, tensors, metadata)
+    return path
+
+
+def _metadata(model: Model) -> dict[str, str]:
+    network = model.network
+    return {
+        "format": FORMAT,
+        "layout": str(VERSION),
+        "game": model.game.name,
+        "parameters": json.dumps(dict(model.game.parameters)),
+        "network": network.name,
+        "patterns": ",".join(write_pattern(pattern) for pattern in network.patterns),
+        "stages": ",".join(map(str, network.stages)),
+        "by_hint": str(int(network.by_hint)),
+        "of": model.of,
+        "training": json.dumps(dict(model.training)),
+    }
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> None:
+    """The safetensors format, streamed: a header of names, types and places, then the bytes."""
+    names = {
+        np.dtype(kind): name
+        for name, kind in (*DTYPES.items(), ("U64", np.uint64), ("I64", np.int64), ("F64", np.float64))
+    }
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
+    place = 0
+    for name, tensor in tensors.items():
+        header[name] = {
+            "dtype": names[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [place, place + tensor.nbytes],
+        }
+        place += tensor.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-(len(text) + 8) % 64)  # so that the weights start on a cache line
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        with temporary.open("wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            for tensor in tensors.values():
+                file.write(memoryview(np.ascontiguousarray(tensor)).cast("B"))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise Mistake(f"cannot write {path}: {error.strerror}") from None
+
+
+def read_header(path: Path, kind: str = FORMAT) -> tuple[dict[str, Any], dict[str, str], int]:
+    """Tensors, metadata and the place of the data, after checking that all of it can be true."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            start = file.read(8)
+            length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+            if not 2 <= length <= min(LONGEST_HEADER, size - 8):
+                raise Mistake(f"{path} is not a model: afterstate writes .safetensors files")
+            header = json.loads(file.read(length))
+        metadata = header.pop("__metadata__")
+        if metadata.get("format") != kind:
+            raise Mistake(f"{path} is a safetensors file, but not an {kind}")
+        _check_places(path, header, size - 8 - length)
+    except OSError as error:
+        raise Mistake(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, Mistake):
+            raise
+        raise Mistake(f"{path} is not a model: its header makes no sense") from None
+    return header, metadata, 8 + length
+
+
+def _check_places(path: Path, header: dict[str, Any], room: int) -> None:
+    for name, tensor in header.items():
+        begin, end = tensor["data_offsets"]
+        shape = [int(n) for n in tensor["shape"]]
+        item = {"F32": 4, "F16": 2, "U32": 4, "U64": 8, "I64": 8, "F64": 8}.get(tensor["dtype"])
+        if item is None or min([*shape, begin]) < 0 or end - begin != item * math.prod(shape):
+            raise Mistake(f"{path}: tensor {name!r} does not fit its description")
+        if end > room:
+            raise Mistake(f"{path} is cut short: {end - room} bytes are missing")
+
+
+def map_tensor(path: Path, tensor: Mapping[str, Any], start: int, mode: Any = "r") -> Array:
+    """One tensor of a checked header as a memory map."""
+    kind = {**DTYPES, "U64": np.uint64, "I64": np.int64, "F64": np.float64}[tensor["dtype"]]
+    if 0 in tensor["shape"]:
+        return np.zeros(tensor["shape"], kind)
+    return np.memmap(path, kind, mode, start + tensor["data_offsets"][0], tuple(tensor["shape"]))
+
+
+def open_model(source: Path | str | None = None, game: Game | str | None = None) -> Model:
+    """The model of a file, of a run folder (its best), or of a name that ships with the package.
+
+    Without a source: the model that ships for `game`.
+    """
+    path = find_model(source, game if isinstance(game, str) or game is None else game.name)
+    header, metadata, start = read_header(path)
+    model_game, network = _what_it_is(path, metadata)
+    wanted = game if isinstance(game, str) or game is None else game.name
+    if wanted is not None and wanted != model_game.name:
+        raise Mistake(
+            f"{path} plays {model_game.name}, not {wanted}: give a model of {wanted}, or --game {model_game.name}"
+        )
+    if isinstance(game, Game):
+        model_game = game
+    size = size_of(network)
+    if "packed" in metadata:
+        weights = _unpack(path, header, start, size)
+    else:
+        tensor = header.get("weights", {})
+        if tensor.get("shape") != [size] or tensor.get("dtype") != "F32":
+            raise Mistake(f"{path}: its weights do not fit its network {network.name}")
+        weights = map_tensor(path, tensor, start)
+    return Model(model_game, network, weights, metadata["of"], json.loads(metadata["training"]), path)
+
+
+def find_model(source: Path | str | None, game: str | None = None) -> Path:
+    """Where the model is that the user means."""
+    if source is None:
+        name = game or "2048"
+        shipped = sorted(SHIPPED.glob(f"{name}*{SUFFIX}"), key=lambda path: len(path.name))
+        if not shipped:
+            raise Mistake(f"no model of {name} ships with this package: train one, or give a file or a run folder")
+        return shipped[0]
+    path = Path(source)
+    if path.is_dir():
+        for name in ("best", "last"):
+            if (path / f"{name}{SUFFIX}").exists():
+                return path / f"{name}{SUFFIX}"
+        raise Mistake(f"{path} is a folder without a model: best.safetensors is missing")
+    if path.exists():
+        return path
+    shipped_path = SHIPPED / f"{path.name.removesuffix(SUFFIX)}{SUFFIX}"
+    if path.parent == Path(".") and shipped_path.exists():
+        return shipped_path
+    names = ", ".join(shipped_names()) or "none"
+    raise Mistake(
+        f"no model {str(source)!r}: give a file, a run folder, or one that ships with the package ({names})"
+    )
+
+
+def shipped_names() -> list[str]:
+    """The models that come with the package."""
+    return sorted(path.name.removesuffix(SUFFIX) for path in SHIPPED.glob(f"*{SUFFIX}"))
+
+
+def _what_it_is(path: Path, metadata: Mapping[str, str]) -> tuple[Game, Network]:
+    """The game and the network that the metadata name."""
+    try:
+        if metadata["layout"] != str(VERSION):
+            raise Mistake(f"{path} uses memory layout {metadata['layout']}, this program {VERSION}: convert it")
+        if metadata["of"] not in WHAT:
+            raise Mistake(f"{path}: values are of afterstates or states, not of {metadata['of']!r}")
+        parameters = {str(k): float(v) for k, v in json.loads(metadata["parameters"]).items()}
+        stages = tuple(int(stage) for stage in metadata["stages"].split(",") if stage)
+        by_hint = metadata["by_hint"] == "1"
+        json.loads(metadata["training"])
+        network = parse_network(metadata["network"], stages, by_hint)
+        if ",".join(write_pattern(pattern) for pattern in network.patterns) != metadata["patterns"]:
+            network = parse_network(metadata["patterns"], stages)
+            network = Network(metadata["network"], network.patterns, network.stages, by_hint)
+        return get(metadata["game"], **parameters), network
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        if isinstance(error, Mistake):
+            raise
+        raise Mistake(f"{path} is not a model: its metadata make no sense") from None
+
+
+def _pack(weights: Array) -> dict[str, Array]:
+    """The blocks with anything in them, in half precision with one scale a block."""
+    padded = np.zeros(-(-weights.size // BLOCK) * BLOCK, np.float32)
+    padded[: weights.size] = weights
+    blocks = padded.reshape(-1, BLOCK)
+    used = np.flatnonzero(blocks.any(axis=1)).astype(np.uint32)
+    largest = np.abs(blocks[used]).max(axis=1, initial=0)
+    scale = np.maximum(largest, np.float32(1)).astype(np.float32) / np.float32(1024)
+    return {"blocks": used, "scale": scale, "packed": (blocks[used] / scale[:, None]).astype(np.float16)}
+
+
+def _unpack(path: Path, header: Mapping[str, Any], start: int, size: int) -> Array:
+    try:
+        blocks, scale, packed = (map_tensor(path, header[name], start) for name in ("blocks", "scale", "packed"))
+    except KeyError as error:
+        raise Mistake(f"{path}: tensor {error} of a packed model is missing") from None
+    count = -(-size // BLOCK)
+    if packed.shape != (len(blocks), BLOCK) or scale.shape != blocks.shape or (len(blocks) and blocks.max() >= count):
+        raise Mistake(f"{path}: its weights do not fit its network")
+    weights = np.zeros(count * BLOCK, np.float32)
+    weights.reshape(-1, BLOCK)[blocks] = packed.astype(np.float32) * scale[:, None]
+    return weights[:size]

@@ -1,0 +1,227 @@
+"""N-tuple networks: the value of a position is the sum of one table entry a pattern and symmetry.
+
+`evaluator(game, network)` makes the compiled functions; the constants of the network are burnt in. Weights are one
+flat `float32` array, one set of tables after another (stages, hints), each laid out as layout.py says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..games.board import LOW_BITS, ONE, S4, S8, TWO, ZERO, turn
+from ..games.compiler import Array, rule, rule_for
+from ..games.errors import Mistake
+from ..games.game import Game
+from . import layout as planes
+from .lanes import sum_of_one
+from .layout import Layout, Table, layout_of
+from .patterns import HINTS, Network
+
+BONUS = np.uint64(HINTS)  # the last set of tables: any bonus tile
+DIRECTION = np.uint64(3)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluator:
+    """What one network needs on one game. The scalar functions also compile inside CUDA kernels."""
+
+    network: Network
+    layout: Layout
+    entries: int  # of one set of tables
+    size: int  # of the weights: all sets
+    reads: int  # entries that make up a value
+    value: Callable[..., Any]  # (weights, board, aux) -> float32, on the CPU
+    turned: Callable[..., Any]  # (board, aux) -> the board as the tables see it
+    offset: Callable[..., Any]  # (board, aux) -> first entry of its set of tables
+    spread: Callable[..., Any]  # board -> word; then mirror, flip, transpose on words
+    mirror: Callable[..., Any]
+    flip: Callable[..., Any]
+    transpose: Callable[..., Any]
+    tables: tuple[Callable[..., Any], ...]  # word -> entry, one a pattern
+    value_by_words: Callable[..., Any]  # like value, without vectors: for CUDA
+
+    def new_weights(self, value: float = 0.0) -> Array:
+        """[size] fresh weights under which every position is worth `value`."""
+        return np.full(self.size, value / self.reads, np.float32) if value else np.zeros(self.size, np.float32)
+
+
+@cache
+def evaluator(game: Game, network: Network) -> Evaluator:
+    """The compiled functions of a network on a game."""
+    if network.by_hint and game.name == "2048":
+        raise Mistake("2048 shows no hint: tables by hint are for threes and threes-phone")
+    for stage in network.stages:
+        if not 0 < stage < min(16, len(game.tiles)):
+            raise Mistake(f"a stage needs a tile from {game.tiles[1]} to {game.tiles[min(15, len(game.tiles) - 1)]}")
+    layout = layout_of(network)
+    total = sum_of_one(layout, network.symmetries)
+    turned, offset = _turned(network), _offset(game, network, layout.entries)
+
+    @rule_for("value", game.name, network.key)
+    def value(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
+        return total(weights, turned(board, aux), offset(board, aux))  # type: ignore[no-any-return]
+
+    tables = tuple(_entry(table) for table in layout.tables)
+    return Evaluator(
+        network=network,
+        layout=layout,
+        entries=layout.entries,
+        size=layout.entries * network.sets,
+        reads=network.reads,
+        value=value,
+        turned=turned,
+        offset=offset,
+        spread=_word_rule("spread"),
+        mirror=_word_rule("mirror"),
+        flip=_word_rule("flip"),
+        transpose=_word_rule("transpose"),
+        tables=tables,
+        value_by_words=_value_by_words(game.name, network, tables, turned, offset),
+    )
+
+
+def _turned(network: Network) -> Callable[..., Any]:
+    @rule_for("turned", network.by_hint)
+    def turned(board: np.uint64, aux: np.uint64) -> np.uint64:
+        """The board, turned so that the slide went left where tables go by hint."""
+        return turn(board, np.int64((aux >> S8) & DIRECTION)) if by_hint else board
+
+    by_hint = network.by_hint
+    return turned
+
+
+@rule
+def has_tile(board: np.uint64, pattern: np.uint64) -> bool:
+    """Is a nibble of the board equal to the (repeated) nibble of the pattern?"""
+    x = board ^ pattern
+    x |= x >> TWO
+    return bool((~(x | (x >> ONE)) & LOW_BITS) != ZERO)
+
+
+@rule
+def has_tile_above(board: np.uint64, lift: np.uint64) -> bool:
+    """Is a nibble at least as large as the tile? `lift` repeats 16 - tile; nibbles are added in two halves."""
+    evens, odds = board & EVENS, (board >> S4) & EVENS
+    return bool((((evens + lift) | (odds + lift)) & CARRIES) != ZERO)
+
+
+EVENS, CARRIES = np.uint64(0x0F0F_0F0F_0F0F_0F0F), np.uint64(0x1010_1010_1010_1010)
+BYTES = 0x0101_0101_0101_0101
+
+
+def _offset(game: Game, network: Network, entries: int) -> Callable[..., Any]:
+    """The first entry of the set of tables for a position: by stage, then by hint.
+
+    Stage bit k says that tile k is there; for the largest listed tile, that one at least as large is.
+    """
+    lower = tuple(np.uint64(int(LOW_BITS) * stage) for stage in network.stages[:-1])
+    lift = np.uint64(BYTES * (16 - network.stages[-1])) if network.stages else ZERO
+    top, some = np.uint64(1 << len(lower)), bool(network.stages)
+    by_hint, size = network.by_hint, np.uint64(entries)
+    hint_bits = np.uint64(3 if game.name == "threes" else 15)
+
+    @rule_for("offset", game.name, network.key)
+    def offset(board: np.uint64, aux: np.uint64) -> np.uint64:
+        chosen = ZERO
+        if some:
+            if has_tile_above(board, lift):
+                chosen |= top
+            for k in range(len(lower)):
+                if has_tile(board, lower[k]):
+                    chosen |= ONE << np.uint64(k)
+        if by_hint:
+            chosen = chosen * BONUS + min(aux & hint_bits, BONUS) - ONE
+        return chosen * size
+
+    return offset
+
+
+@cache
+def _word_rule(name: str) -> Callable[..., Any]:
+    """A function of layout.py as a compiled rule; its loops over constants unroll."""
+    swaps = {"spread": planes.SPREAD, "mirror": planes.MIRROR, "flip": planes.FLIP, "transpose": planes.TRANSPOSE}[
+        name
+    ]
+    steps = tuple((np.uint64(mask), np.uint64(distance)) for mask, distance in swaps)
+    if name in ("spread", "transpose"):
+
+        @rule_for("word", name)
+        def exchange(word: np.uint64) -> np.uint64:
+            for k in range(len(steps)):
+                swap = (word ^ (word >> steps[k][1])) & steps[k][0]
+                word = word ^ swap ^ (swap << steps[k][1])
+            return word
+
+        return exchange
+
+    @rule_for("word", name)
+    def reverse(word: np.uint64) -> np.uint64:
+        for k in range(len(steps)):
+            word = ((word & steps[k][0]) << steps[k][1]) | ((word >> steps[k][1]) & steps[k][0])
+        return word
+
+    return reverse
+
+
+def _entry(table: Table) -> Callable[..., Any]:
+    """The entry of one table, from a spread board."""
+    right = tuple((np.uint64(d), np.uint64(m)) for d, m in table.moves if d >= 0)
+    left = tuple((np.uint64(-d), np.uint64(m)) for d, m in table.moves if d < 0) or ((ZERO, ZERO),)
+    right = right or ((ZERO, ZERO),)
+    offset = np.uint64(table.offset)
+
+    @rule_for("entry", table)
+    def entry(word: np.uint64) -> np.uint64:
+        index = offset
+        for k in range(len(right)):
+            index += (word >> right[k][0]) & right[k][1]
+        for k in range(len(left)):
+            index += (word << left[k][0]) & left[k][1]
+        return index
+
+    return entry
+
+
+def _value_by_words(game_name: str, network: Network, tables: Any, turned: Any, offset: Any) -> Callable[..., Any]:
+    """The value by scalar code alone. One table is one function, chained, so that each compiles once."""
+    spread, symmetries = _word_rule("spread"), network.symmetries
+    read = _chain(network.key, tables)
+    mirrored, flipped, transposed = _word_rule("mirror"), _word_rule("flip"), _word_rule("transpose")
+
+    @rule_for("value by words", game_name, network.key)
+    def value_by_words(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
+        word, first = spread(turned(board, aux)), offset(board, aux)
+        total = np.float32(0)
+        for k in range(symmetries):
+            total += read(weights, word, first)
+            if symmetries == 2 or k & 1:
+                word = flipped(word) if symmetries == 2 else transposed(word)
+            else:
+                word = mirrored(word)
+        return total
+
+    return value_by_words
+
+
+def _chain(key: str, tables: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
+    """`read(weights, word, first)`: the sum over all tables, for one symmetry."""
+    entry, rest = tables[0], tables[1:]
+    if not rest:
+
+        @rule_for("read", key)
+        def last(weights: Array, word: np.uint64, first: np.uint64) -> np.float32:
+            return weights[first + entry(word)]  # type: ignore[no-any-return]
+
+        return last
+    others = _chain(key, rest)
+
+    @rule_for("read", key, len(rest))
+    def read(weights: Array, word: np.uint64, first: np.uint64) -> np.float32:
+        return weights[first + entry(word)] + others(weights, word, first)  # type: ignore[no-any-return]
+
+    return read
