@@ -114,7 +114,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Array], metadata: Mapping[st
         with temporary.open("wb") as file:
             file.write(struct.pack("<Q", len(text)) + text)
             for tensor in tensors.values():
-                file.write(memoryview(np.ascontiguousarray(tensor)).cast("B"))
+                file.write(np.ascontiguousarray(tensor).data.cast("B"))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -8,7 +8,7 @@ whatever width the processor has. With the compiler off, the same functions run 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from llvmlite import ir
@@ -90,7 +90,7 @@ def entries_of_four(layout: Layout, symmetries: int) -> Callable[[Any, Any], Non
 
         return types.void(boards, index), generate
 
-    return entries  # type: ignore[no-any-return]
+    return cast(Callable[[Any, Any], None], entries)
 
 
 def sum_of_one(layout: Layout, symmetries: int) -> Callable[[Any, Any, Any], Any]:
@@ -117,7 +117,7 @@ def sum_of_one(layout: Layout, symmetries: int) -> Callable[[Any, Any, Any], Any
 
         return types.float32(weights, types.uint64, types.uint64), generate
 
-    return total  # type: ignore[no-any-return]
+    return cast(Callable[[Any, Any, Any], Any], total)
 
 
 def _plain_entries(layout: Layout, symmetries: int) -> Callable[[Any, Any], None]:
@@ -127,7 +127,7 @@ def _plain_entries(layout: Layout, symmetries: int) -> Callable[[Any, Any], None
                 for t, table in enumerate(layout.tables):
                     index[(t * symmetries + s) * 4 + b] = table.entry(word)
 
-    return entries
+    return cast(Callable[[Any, Any], None], entries)
 
 
 def _plain_sum(layout: Layout, symmetries: int) -> Callable[[Any, Any, Any], Any]:
@@ -140,7 +140,7 @@ def _plain_sum(layout: Layout, symmetries: int) -> Callable[[Any, Any, Any], Any
             sums = [a + b for a, b in zip(sums[::2], sums[1::2])]
         return sums[0]
 
-    return total
+    return cast(Callable[[Any, Any, Any], Any], total)
 
 
 def _symmetric_words(board: Any, symmetries: int) -> list[Any]:
@@ -161,14 +161,14 @@ def _prefetch() -> Callable[[Any, Any], None]:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             place = builder.gep(_data(context, builder, signature.args[0], args[0]), [args[1]])
             kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), HALF, HALF, HALF])
-            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
             to_write, keep_near, data = HALF(1), HALF(3), HALF(1)
             builder.call(function, [builder.bitcast(place, BYTE.as_pointer()), to_write, keep_near, data])
             return context.get_dummy_value()
 
         return types.void(array, types.uint64), generate
 
-    return prefetch  # type: ignore[no-any-return]
+    return cast(Callable[[Any, Any], None], prefetch)
 
 
 # prefetch(array, index): ask the memory for the line of array[index], which will soon be read and written.

@@ -99,7 +99,7 @@ class Table:
 
     def entry(self, word: Any) -> Any:
         """The entry of a spread board."""
-        index = None
+        index: Any = None
         for distance, mask in self.moves:
             far = np.uint64(abs(distance))
             part = ((word >> far) if distance > 0 else (word << far)) & np.uint64(mask)
