@@ -1,0 +1,232 @@
+"""What a set of games amounts to: mean, error, largest tiles, and the three tables people know.
+
+Everything is kept as Python integers (number, sum, sum of squares, counts), so the figures do not depend on
+the order in which games finish or on the number of workers, and two halves merge into exactly the whole.
+
+    >>> stats = Statistics("2048", tiles=(0, 2, 4, 8, 16))
+    >>> for score, largest in ((100, 4), (60, 3)):
+    ...     stats.add(score, largest)
+    >>> stats.mean, stats.best, stats.reach(16), stats.end(8)
+    (80.0, 100, 0.5, 0.5)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from math import inf, nan, sqrt
+
+POWERS_OF_TWO = (0, *(2**e for e in range(1, 18)))
+THREES = (0, 1, 2, *(3 * 2 ** (i - 3) for i in range(3, 16)))
+
+
+def tiles_of(game: str) -> tuple[int, ...]:
+    """Index -> tile number, for the known games."""
+    return POWERS_OF_TWO if game == "2048" else THREES
+
+
+@dataclass
+class Statistics:
+    """Sums over games. `add` one game, `add_games` many, `merge` another set."""
+
+    game: str
+    tiles: tuple[int, ...] = ()  # index -> tile number
+    games: int = 0
+    total: int = 0  # sum of scores
+    squares: int = 0  # sum of squared scores
+    best: int = 0
+    slides: int = 0  # actions of the player
+    placements: int = 0  # actions of chance
+    ms: int = 0  # time of the games, in milliseconds
+    slide_ms: int = 0  # the player's part of it
+    placement_ms: int = 0
+    scores: Counter[int] = field(default_factory=Counter)
+    ends: Counter[int] = field(default_factory=Counter)  # index of the largest tile -> games
+
+    def __post_init__(self) -> None:
+        self.tiles = self.tiles or tiles_of(self.game)
+
+    def add(
+        self,
+        score: int,
+        largest: int,
+        slides: int = 0,
+        placements: int = 0,
+        *,
+        ms: int = 0,
+        slide_ms: int = 0,
+        placement_ms: int = 0,
+    ) -> None:
+        """Count one game; `largest` is the index of its largest tile."""
+        self.games += 1
+        self.total += score
+        self.squares += score * score
+        self.best = max(self.best, score)
+        self.slides += slides
+        self.placements += placements
+        self.ms += ms
+        self.slide_ms += slide_ms
+        self.placement_ms += placement_ms
+        self.scores[score] += 1
+        self.ends[largest] += 1
+
+    def add_games(self, scores: Iterable[int], largest: Iterable[int], slides: Iterable[int]) -> None:
+        """Count many games, for instance from three arrays of one length."""
+        for score, tile, moves in zip(scores, largest, slides, strict=True):
+            self.add(int(score), int(tile), int(moves))
+
+    def merge(self, other: Statistics) -> None:
+        self.games += other.games
+        self.total += other.total
+        self.squares += other.squares
+        self.best = max(self.best, other.best)
+        self.slides += other.slides
+        self.placements += other.placements
+        self.ms += other.ms
+        self.slide_ms += other.slide_ms
+        self.placement_ms += other.placement_ms
+        self.scores.update(other.scores)
+        self.ends.update(other.ends)
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.games if self.games else nan
+
+    @property
+    def stderr(self) -> float:
+        """Standard error of the mean, from the unbiased variance; nan for fewer than two games."""
+        n = self.games
+        if n < 2:
+            return nan
+        return sqrt((n * self.squares - self.total**2) / (n * n * (n - 1)))
+
+    @property
+    def median(self) -> float:
+        """The middle score, or the mean of the two in the middle."""
+        if not self.games:
+            return nan
+        low, high = (self.games - 1) // 2, self.games // 2
+        middle = [0, 0]
+        seen = 0
+        for score in sorted(self.scores):
+            before, seen = seen, seen + self.scores[score]
+            for k, place in enumerate((low, high)):
+                if before <= place < seen:
+                    middle[k] = score
+        return sum(middle) / 2
+
+    def reach(self, tile: int) -> float:
+        """Share of games whose largest tile is at least this tile number."""
+        return self._share(lambda number: number >= tile)
+
+    def end(self, tile: int) -> float:
+        """Share of games that ended with exactly this tile as the largest."""
+        return self._share(lambda number: number == tile)
+
+    def _share(self, counts: Callable[[int], bool]) -> float:
+        games = sum(n for index, n in self.ends.items() if counts(self.tiles[index]))
+        return games / self.games if self.games else nan
+
+    @property
+    def tile_shares(self) -> dict[str, dict[str, float]]:
+        """Per largest tile that occurred, ascending: reach and end, as in `--json`."""
+        numbers = [self.tiles[index] for index in sorted(self.ends)]
+        return {str(tile): {"reach": self.reach(tile), "end": self.end(tile)} for tile in numbers}
+
+    @property
+    def ops(self) -> float:
+        """Actions of both sides a second."""
+        return _rate(self.slides + self.placements, self.ms)
+
+    def summary(self) -> dict[str, object]:
+        """The figures for `--json`."""
+        figures: dict[str, object] = {
+            "games": self.games,
+            "mean": self.mean,
+            "stderr": self.stderr,
+            "median": self.median,
+            "max": self.best,
+            "moves": self.slides,
+            "tiles": self.tile_shares,
+        }
+        return {key: None if value != value else value for key, value in figures.items()}
+
+
+def _rate(actions: int, ms: int) -> float:
+    """Actions a second; like the course's program, inf for no time at all and nan for nothing in no time."""
+    if ms:
+        return actions * 1000.0 / ms
+    return inf if actions else nan
+
+
+def _six_digits(x: float) -> str:
+    """Up to six significant digits, no trailing zeros: how C++ streams print a number.
+
+    >>> _six_digits(93.5), _six_digits(100.0), _six_digits(33.333333333), _six_digits(68663.68)
+    ('93.5', '100', '33.3333', '68663.7')
+    """
+    return f"{x:g}"
+
+
+def _tile_lines(stats: Statistics) -> list[str]:
+    """`⇥2048⇥93.5%⇥(9.9%)`, one line a largest tile, ascending."""
+    lines = []
+    left = stats.games
+    for index in sorted(stats.ends):
+        reach = _six_digits(left * 100.0 / stats.games)
+        end = _six_digits(stats.ends[index] * 100.0 / stats.games)
+        lines.append(f"\t{stats.tiles[index]}\t{reach}%\t({end}%)")
+        left -= stats.ends[index]
+    return lines
+
+
+def course_table(stats: Statistics, count: int | None = None) -> str:
+    """The table of the course's framework; `count` is the number of games played so far, if more than these."""
+    if not stats.games:
+        return "0"
+    slider = _rate(stats.slides, stats.slide_ms)
+    placer = _rate(stats.placements, stats.placement_ms)
+    head = (
+        f"{stats.games if count is None else count}\tavg = {stats.total // stats.games}, max = {stats.best}, "
+        f"ops = {stats.ops:.0f} ({slider:.0f}|{placer:.0f})"
+    )
+    return "\n".join([head, *_tile_lines(stats)])
+
+
+def demo_table(stats: Statistics, count: int | None = None, word: str = "avg") -> str:
+    """The table of the demo program; older versions of it say `word="mean"`."""
+    if not stats.games:
+        return "0"
+    number = stats.games if count is None else count
+    head = f"{number}\t{word} = {_six_digits(stats.mean)}\tmax = {stats.best}"
+    return "\n".join([head, *_tile_lines(stats)])
+
+
+def our_table(stats: Statistics) -> str:
+    """Plain lines: the mean with its error, then the largest tiles, from the one that matters downwards."""
+    if not stats.games:
+        return "no games"
+    error = f" ± {stats.stderr:,.1f}" if stats.games > 1 else ""
+    lines = [
+        f"{stats.games:,} {'game' if stats.games == 1 else 'games'} of {stats.game}",
+        f"  mean    {stats.mean:,.1f}{error}",
+        f"  median  {stats.median:,.1f}",
+        f"  max     {stats.best:,}",
+    ]
+    if stats.slides:
+        lines.append(f"  moves   {stats.slides:,} ({stats.slides / stats.games:,.1f} a game)")
+    lines.append(f"  {'tile':>6}  {'reach':>8}  {'end':>8}")
+    left = stats.games
+    for index in sorted(stats.ends):
+        reach, end = left / stats.games, stats.ends[index] / stats.games
+        lines.append(f"  {stats.tiles[index]:>6}  {reach:>7.2%}  {end:>7.2%}".replace("%", " %"))
+        left -= stats.ends[index]
+    return "\n".join(lines)
+
+
+TABLES: dict[str, Callable[[Statistics], str]] = {
+    "ours": our_table,
+    "course": course_table,
+    "demo": demo_table,
+}
