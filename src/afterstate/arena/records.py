@@ -17,28 +17,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from random import Random
-from typing import IO, NamedTuple, TextIO, TypeAlias
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
+from afterstate.arena.lines import (
+    ACTION,
+    HEAD,
+    NAME,
+    PLACEMENT_WIDTH,
+    SLIDES,
+    START_TILES,
+    SYMBOLS,
+    TAIL,
+    guess_game,
+    open_records,
+    read_lines,
+)
+from afterstate.games import State
 from afterstate.games.errors import Mistake
-
-SYMBOLS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-SLIDES = "URDL"  # letters of the actions 0-3
-START_TILES = {"2048": 2, "threes": 9, "threes-phone": 9}
-PLACEMENT_WIDTH = {"2048": 2, "threes": 3, "threes-phone": 4}  # characters of a placement
-
-# 2048 ends after at most about a million moves of 22 characters: no game has a longer line.
-LONGEST_LINE = 32 * 2**20
-
-NAME = r"[^|:@\x00-\x1f]{0,200}"
-HEAD = re.compile(rf"({NAME}):({NAME})@([0-9]{{1,18}})\|")
-TAIL = re.compile(rf"({NAME})@([0-9]{{1,18}})")
-MARKS = r"(?:\[([0-9]{1,12})\])?(?:\(([0-9]{1,12})\))?"
-ACTION = re.compile(rf"#(.){MARKS}|([0-9A-Z]+){MARKS}")
 
 
 class Slide(NamedTuple):
@@ -74,26 +76,6 @@ class Record:
     end_ms: int = 0
 
 
-class Line(NamedTuple):
-    """One line of a file; `text` is None when the line is longer than any game."""
-
-    number: int
-    text: str | None
-
-
-def guess_game(moves: str) -> str:
-    """Which game the moves of a record are from: by the characters before the first slide.
-
-    Two placements of two characters are 2048, nine of three Threes!, nine of four Threes! as on the phone;
-    a damaged start goes to the nearest.
-    """
-    first = moves[:2000].split("#", 1)[0]
-    width = len(re.sub(r"\[[^\]]*\]|\([^)]*\)", "", first))
-    if width <= 12:
-        return "2048"
-    return "threes" if width < 32 else "threes-phone"
-
-
 def _marks(reward: int, ms: int) -> str:
     return (f"[{reward}]" if reward else "") + (f"({ms})" if ms else "")
 
@@ -120,9 +102,7 @@ def format_record(record: Record) -> str:
         if not re.fullmatch(NAME, name):
             raise Mistake(f"the name {name!r} cannot stand in a record: leave out ':', '@', '|' and line breaks")
     moves = "".join(format_action(record.game, action) for action in record.actions)
-    return (
-        f"{record.slider}:{record.placer}@{record.start_ms}|{moves}|{record.placer}@{record.end_ms}"
-    )
+    return f"{record.slider}:{record.placer}@{record.start_ms}|{moves}|{record.placer}@{record.end_ms}"
 
 
 def _parse_place(game: str, text: str, reward: int, ms: int) -> Place:
@@ -171,25 +151,11 @@ def parse_record(line: str, game: str = "auto") -> Record:
     return Record(game, list(parse_moves(game, moves)), slider, placer, int(start), int(tail.group(2)))
 
 
-def read_lines(stream: IO[bytes]) -> Iterator[Line]:
-    """The lines of a file up to the first empty one, never more than one in memory."""
-    number = 0
-    while raw := stream.readline(LONGEST_LINE + 2):
-        number += 1
-        raw = raw.rstrip(b"\r\n")
-        if not raw:
-            return
-        if len(raw) > LONGEST_LINE:
-            yield Line(number, None)
-            return
-        yield Line(number, raw.decode("utf-8", "surrogateescape"))
-
-
 def read_records(source: str | PathLike[str] | bytes, game: str = "auto") -> Iterator[Record]:
     """Stream the games of a file (or of the bytes of one), in order, up to the first empty line."""
     with BytesIO(source) if isinstance(source, bytes) else open_records(source) as stream:
         for line in read_lines(stream):
-            if line.text is None:
+            if not line.whole:
                 raise Mistake(f"line {line.number} is longer than any game can be")
             try:
                 record = parse_record(line.text, game)
@@ -199,26 +165,16 @@ def read_records(source: str | PathLike[str] | bytes, game: str = "auto") -> Ite
             yield record
 
 
-def open_records(path: str | PathLike[str]) -> IO[bytes]:
-    """Open a file of records for reading; a Mistake when it cannot be."""
-    try:
-        return Path(path).open("rb")
-    except OSError as error:
-        raise Mistake(f"cannot read {path}: {error.strerror}") from None
-
-
-def write_records(target: str | PathLike[str] | TextIO, records: Iterable[Record]) -> int:
+def write_records(target: str | PathLike[str], records: Iterable[Record]) -> int:
     """Write games one a line as they come; returns how many."""
-    if isinstance(target, (str, PathLike)):
-        try:
-            stream = Path(target).open("w", encoding="utf-8", errors="surrogateescape", newline="\n")
-        except OSError as error:
-            raise Mistake(f"cannot write {target}: {error.strerror}") from None
-        with stream:
-            return write_records(stream, records)
     count = 0
-    for count, record in enumerate(records, 1):
-        target.write(format_record(record) + "\n")
+    try:
+        with Path(target).open("w", encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
+            for record in records:
+                stream.write(format_record(record) + "\n")
+                count += 1
+    except OSError as error:
+        raise Mistake(f"cannot write {target}: {error.strerror}") from None
     return count
 
 
@@ -245,3 +201,49 @@ def _in_bags(placed: list[tuple[int, int]], random: Random) -> list[tuple[int, i
     for bag in zip(*columns):
         ordered += random.sample(bag, 3)
     return ordered
+
+
+def record_of(
+    start: State,
+    actions: Iterable[int],
+    *,
+    slider: str = "afterstate",
+    placer: str = "chance",
+    start_ms: int = 0,
+    end_ms: int = 0,
+    ms: int = 0,
+) -> Record:
+    """The record of a game that the engine played: its start and its actions are enough to play it again.
+
+    `ms` is the player's thinking time in all; records have whole milliseconds for each action, so it is spread
+    evenly over the slides.
+    """
+    game, rules, rows = start.game, start.game.rules, start.game.rows
+    hints = _Hints(start)
+    board, aux, rng = start.board, start.aux, start.rng
+    found = start_actions(game.name, start.indices, hints[int(aux)], Random(int(rng)))
+    played = list(actions)
+    for count, action in enumerate(played):
+        after, after_aux, reward = rules.slide(rows, board, aux, action)
+        if after == board:
+            raise Mistake(f"move {count + 1} of the game to record, {SLIDES[action]}, is illegal")
+        pause = ms * (count + 1) // len(played) - ms * count // len(played)
+        found.append(Slide(action, int(reward), pause))
+        board, aux, placed, rng = rules.spawn(np.uint64(after), np.uint64(after_aux), rng)
+        board, aux, rng = np.uint64(board), np.uint64(aux), np.uint64(rng)
+        landed = int(board) ^ int(after)
+        cell = (landed.bit_length() - 1) // 4
+        found.append(Place(cell, landed >> 4 * cell, hints[int(aux)], int(placed)))
+    return Record(game.name, found, slider, placer, start_ms, end_ms)
+
+
+class _Hints(dict[int, tuple[int, ...]]):
+    """The hint in `aux` as indices, worked out once for each aux."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def __missing__(self, aux: int) -> tuple[int, ...]:
+        shown = replace(self.state, aux=np.uint64(aux)).hint
+        self[aux] = tuple(self.state.game.tiles.index(tile) for tile in shown)
+        return self[aux]
