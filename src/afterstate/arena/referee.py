@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
@@ -23,7 +23,7 @@ from afterstate.arena.fairness import Group, Test, cell_tests, grouped_test
 from afterstate.arena.lines import HEAD, START_TILES, Line, guess_game, open_records, read_lines
 from afterstate.arena.replay import Fault, Referee
 from afterstate.arena.rulebooks import Chance
-from afterstate.arena.statistics import Statistics, course_table
+from afterstate.arena.statistics import TABLES, Statistics
 from afterstate.games.errors import Mistake
 
 COURSE_RECORDS = 1000  # the course's judge wants at least so many
@@ -81,8 +81,9 @@ class Verdict:
         two = 100 * self.statistics.reach(384) ** 2
         return {"project 1": round(one * factor, 1), "project 2": round(two * factor, 1)}
 
-    def text(self) -> str:
-        return "\n".join(_report(self))
+    def text(self, table: str = "course") -> str:
+        """The verdict for people, with the statistics in one of the styles of `statistics.TABLES`."""
+        return "\n".join(_report(self, TABLES[table]))
 
     def json(self) -> dict[str, object]:
         ops = self.statistics.ops
@@ -121,6 +122,10 @@ def judge(
         raise Mistake(f"unknown game {game!r}: write one of {', '.join(START_TILES)} or auto")
     if not 0 <= four_rate <= 1:
         raise Mistake(f"the rate of fours is a probability from 0 to 1, not {four_rate}")
+    if not 0 <= significance <= 1:
+        raise Mistake(f"the significance is a probability from 0 to 1, such as 1e-6, not {significance}")
+    if workers < 0:
+        raise Mistake(f"the number of workers is 0 or more, not {workers}")
     with open_records(path) as stream:
         lines = read_lines(stream)
         first, moves = _first_record(path, lines)
@@ -251,7 +256,7 @@ def _group(kind: str, situation: tuple[int, ...], found: dict[int, int], four_ra
     return Group([found.get(choice, 0) for choice in fair], list(fair.values()))
 
 
-def _report(verdict: Verdict) -> Iterator[str]:
+def _report(verdict: Verdict, table: Callable[[Statistics], str]) -> Iterator[str]:
     """The verdict in lines for people."""
     stats = verdict.statistics
     games = f"{stats.games:,} {'game' if stats.games == 1 else 'games'} of {verdict.game}"
@@ -267,7 +272,7 @@ def _report(verdict: Verdict) -> Iterator[str]:
         yield f"line {stats.games + 1} is empty: the lines after it were not read"
     if stats.games:
         yield ""
-        yield course_table(stats)
+        yield table(stats)
         yield ""
         yield from _speed_lines(verdict)
     for test in verdict.tests:

@@ -1,0 +1,70 @@
+"""`afterstate referee`: replay recorded games and say whether all is in order."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from afterstate.games.errors import Mistake
+
+
+@dataclass
+class Command:
+    """Referee a file of game records: every move, every placement, the end, and the fairness of chance.
+
+    Exit status: 0 all in order, 1 a faulty record or unfair chance, 2 a file that is no record.
+
+    Examples:
+        afterstate referee records.txt
+        afterstate referee records.txt --speed 100000 --json verdict.json
+        afterstate referee fours.txt --game 2048 --four-rate 0.2
+    """
+
+    file: tyro.conf.Positional[Path]
+    """Records, one game a line (docs/records.md)."""
+    game: Literal["auto", "2048", "threes", "threes-phone"] = "auto"
+    """Whose rules to apply; auto looks at the first line."""
+    four_rate: float = 0.1
+    """2048: the share of fours among the new tiles."""
+    speed: Annotated[float | None, tyro.conf.arg(metavar="OPS")] = None
+    """Actions a second that the records must show; below it the course's points count 70 %."""
+    table: Literal["course", "demo", "ours"] = "course"
+    """Style of the statistics."""
+    significance: float = 1e-6
+    """Call chance unfair when a p-value is below this."""
+    workers: int = 0
+    """Processes to use; 0 takes one, or one a core for a large file."""
+    json: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
+    """Write the verdict as JSON to this file; - for standard output, in place of the text."""
+
+
+def run(command: Command) -> int:
+    from afterstate.arena.referee import judge
+
+    verdict = judge(
+        command.file,
+        command.game,
+        four_rate=command.four_rate,
+        expected_ops=command.speed,
+        significance=command.significance,
+        workers=command.workers,
+    )
+    if command.json != "-":
+        print(verdict.text(command.table))
+    if command.json is not None:
+        _write(command.json, json.dumps(verdict.json(), indent=2))
+    return 0 if verdict.ok else 1
+
+
+def _write(target: str, text: str) -> None:
+    if target == "-":
+        print(text)
+        return
+    try:
+        Path(target).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise Mistake(f"cannot write {target}: {error.strerror}") from None
