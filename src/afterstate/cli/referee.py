@@ -18,10 +18,10 @@ class Command:
 
     Exit status: 0 all in order, 1 a faulty record or unfair chance, 2 a file that is no record.
 
-    Examples:
-        afterstate referee records.txt
-        afterstate referee records.txt --speed 100000 --json verdict.json
-        afterstate referee fours.txt --game 2048 --four-rate 0.2
+    examples:
+      afterstate referee records.txt
+      afterstate referee records.txt --speed 100000 --json verdict.json
+      afterstate referee fours.txt --game 2048 --four-rate 0.2
     """
 
     file: tyro.conf.Positional[Path]
@@ -32,8 +32,8 @@ class Command:
     """2048: the share of fours among the new tiles."""
     speed: Annotated[float | None, tyro.conf.arg(metavar="OPS")] = None
     """Actions a second that the records must show; below it the course's points count 70 %."""
-    table: Literal["course", "demo", "ours"] = "course"
-    """Style of the statistics."""
+    style: Literal["ours", "course", "demo"] = "course"
+    """How the table looks."""
     significance: float = 1e-6
     """Call chance unfair when a p-value is below this."""
     workers: int = 0
@@ -54,7 +54,7 @@ def run(command: Command) -> int:
         workers=command.workers,
     )
     if command.json != "-":
-        print(verdict.text(command.table))
+        print(verdict.text(command.style))
     if command.json is not None:
         _write(command.json, json.dumps(verdict.json(), indent=2))
     return 0 if verdict.ok else 1
