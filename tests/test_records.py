@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import doctest
+import re
 import tracemalloc
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -167,3 +169,17 @@ def test_games_of_the_engine_become_records(game):
 
 def test_examples_in_the_docstrings():
     assert doctest.testmod(records).failed == 0
+
+
+def test_the_page_about_records_tells_the_truth(tmp_path, monkeypatch, capsys):
+    page = (Path(__file__).parent.parent / "docs" / "records.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    write_records(tmp_path / "records.txt", [play_game("threes", 1)])
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    assert capsys.readouterr().out.startswith("threes unknown ")
+    for text, hint in (("C122", (2,)), ("F346[3]", (4, 5, 6)), ("7544[27]", (4,))):
+        assert f"`{text}`" in page
+        (place,) = records.parse_moves("threes-phone", text)
+        assert place.hint == hint
+        assert place.reward == (0 if place.tile < 3 else 3 ** (place.tile - 2))

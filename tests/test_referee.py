@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recording import is_in_order, play_game
 
+from afterstate import games
 from afterstate.arena.lines import LONGEST_LINE, Line
-from afterstate.arena.records import Place, Record, Slide, format_record, parse_record, write_records
+from afterstate.arena.records import Place, Record, Slide, format_record, parse_record, record_of, write_records
 from afterstate.arena.referee import judge, judge_lines
 from afterstate.cli import referee as command
 from afterstate.games.errors import Mistake
@@ -76,6 +78,25 @@ def test_bonus_tiles_are_accepted():
     windows = {action.hint for action in record.actions if isinstance(action, Place) and action.hint[0] > 3}
     assert windows
     assert verdict_on(format_record(record), "threes-phone") == (0, "")
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_games_of_the_engine_are_accepted_and_fair(game, tmp_path):
+    path = tmp_path / "records.txt"
+
+    def played(seed):
+        start = state = games.get(game).new(seed)
+        random, actions = Random(seed), []
+        while not state.over:
+            actions.append(random.choice(state.legal))
+            state = state.play(actions[-1])
+        return record_of(start, actions)
+
+    write_records(path, map(played, range(80)))
+    verdict = judge(path)
+    assert verdict.reason == ""
+    assert verdict.statistics.games == 80
+    assert min(test.p for test in verdict.tests) > 1e-3
 
 
 # ---------------------------------------------------------------- damage, one kind at a time

@@ -115,7 +115,7 @@ def judge(
     four_rate: float = 0.1,
     expected_ops: float | None = None,
     significance: float = UNFAIR,
-    workers: int = 0,
+    workers: int = 1,
 ) -> Verdict:
     """Referee a file of records. `workers` 0 takes one process, or one a core when the file is large."""
     if game not in ("auto", *START_TILES):
