@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -405,6 +406,30 @@ def test_verdicts_do_not_depend_on_the_number_of_workers(tmp_path, game, monkeyp
     with path.open("a") as stream:
         stream.write(line_of(game, 1)[:-30] + "\n" + line_of(game, 2)[:-40] + "\n")
     assert judge(path, workers=2).line == 61
+
+
+def test_the_referee_shares_no_code_with_the_engine():
+    room = Path(judge.__code__.co_filename).parent
+    own = {"referee", "replay", "rulebooks", "fairness", "lines", "statistics"}
+    allowed = {f"afterstate.arena.{name}" for name in own} | {"afterstate.games.errors"}
+    for name in own:
+        for line in (room / f"{name}.py").read_text(encoding="utf-8").splitlines():
+            if words := re.match(r"\s*(?:from|import)\s+([\w.]+)", line):
+                module = words[1]
+                assert not module.startswith((".", "afterstate")) or module in allowed
+                assert module.split(".")[0] not in ("numpy", "numba")
+
+
+def test_unfair_chance_is_a_verdict_of_its_own(tmp_path):
+    path = tmp_path / "records.txt"
+    path.write_text(f"{line_of('2048')}\n" * 300)
+    verdict = judge(path)
+    assert verdict.reason == ""
+    assert not verdict.ok
+    assert "300 games of 2048, every move legal, but chance is not fair" in verdict.text()
+    assert "UNFAIR  cells    p = " in verdict.text()
+    assert verdict.json()["fault"] is None
+    assert command.run(command.Command(path)) == 1
 
 
 # ---------------------------------------------------------------- the command

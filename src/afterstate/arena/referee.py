@@ -99,7 +99,7 @@ class Verdict:
             "expected_ops": self.expected_ops,
             "fast_enough": self.fast_enough,
             "fairness": [
-                {"name": t.name, "observations": t.observations, "chi_square": t.statistic}
+                {"name": t.name, "question": t.question, "observations": t.observations, "chi_square": t.statistic}
                 | {"freedom": t.freedom, "p": t.p, "fair": t.p >= self.significance}
                 for t in self.tests
             ],
@@ -276,9 +276,9 @@ def _report(verdict: Verdict, table: Callable[[Statistics], str]) -> Iterator[st
         yield ""
         yield from _speed_lines(verdict)
     for test in verdict.tests:
-        word = "UNFAIR" if test.p < verdict.significance else "fair"
-        figures = f"p = {test.p:<9.3g} chi-square {test.statistic:,.1f} with {test.freedom} degrees of freedom"
-        yield f"{word:<7} {test.name:<8} {figures}, {test.observations:,} observations: {test.question}"
+        word, expected = ("fair", "") if test.p >= verdict.significance else ("UNFAIR", f"; fair is {test.question}")
+        figures = f"chi-square {test.statistic:,.1f}, {test.freedom} degrees of freedom, {test.observations:,} times"
+        yield f"{word:<7} {test.name:<8} p = {test.p:<8.3g} ({figures}){expected}"
     if verdict.game == "threes":
         yield from _point_lines(verdict)
 
