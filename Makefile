@@ -1,0 +1,53 @@
+# Every target sets up its own .venv from nothing: Python 3.11 or newer, git and make are all it takes.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+DEV    := $(VENV)/.ready-dev
+PEER   ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-gpu lint bench bench-peers soak mutants clean
+
+help:
+	@echo "make demo         train a 2048 player for a minute, measure it, draw its learning curve"
+	@echo "make test         all tests, types and style"
+	@echo "make bench        how fast this machine plays, steps and learns"
+	@echo "make bench-peers PEER=path/to/2048   side by side with TDL2048+"
+	@echo "make test-gpu     the GPU tests on a real CUDA device"
+	@echo "make soak         the long tests: kills, floods of broken files, flat memory"
+	@echo "make clean        remove .venv"
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit("afterstate needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": try make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+$(READY): $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[gym,web]"
+	@touch $@
+
+$(DEV): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@sh scripts/install-browser.sh $(BIN)
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/afterstate demo
+
+test: $(DEV) lint
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+test-gpu: $(DEV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[gpu]"
+	$(BIN)/python -m pytest -m gpu tests
+
+lint: $(DEV)
+	$(BIN)/ruff check src tests benchmarks scripts
+	$(BIN)/ruff format --check src tests benchmarks scripts
+	$(BIN)/mypy src
+
+bench: $(DEV)
+	$(BIN)/python benchmarks/speed.py
+
+clean:
+	rm -rf $(VENV)

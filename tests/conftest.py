@@ -1,0 +1,17 @@
+"""What all tests share: the references on the path, a quiet compiler, and patient properties."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+os.environ.setdefault("AFTERSTATE_QUIET", "1")
+sys.path.insert(0, str(Path(__file__).parent))
+
+settings.register_profile(
+    "afterstate", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], max_examples=300
+)
+settings.load_profile("afterstate")
