@@ -18,7 +18,7 @@ from afterstate.games.chance import below, draw, seed_of
 from afterstate.games.compiler import kernel
 
 if TYPE_CHECKING:
-    from afterstate.values.files import Model  # type: ignore[import-not-found, unused-ignore]
+    from afterstate.values.files import Model
 
 Memory: TypeAlias = tuple[Any, ...]
 NO_MOVE = -1
@@ -81,8 +81,23 @@ def random_agent(game: Game) -> Agent:
 
 
 def make_agent(spec: str, game: Game, model: Model | None = None) -> Agent:
-    """The player that `spec` describes, on this model."""
+    """The player that `spec` describes; those that need values take them from `model`."""
     name = spec.split(":")[0]
     if name == "random":
         return random_agent(game)
-    raise Mistake(f"unknown agent {spec!r}: write random")
+    if name == "greedy":
+        from .greedy import greedy_agent
+
+        return greedy_agent(game, need_model(spec, model))
+    raise Mistake(f"unknown agent {spec!r}: write random or greedy")
+
+
+def need_model(spec: str, model: Model | None) -> Model:
+    if model is None:
+        raise Mistake(f"{spec} needs a model: give a model file, a run folder, or the name of a model in the box")
+    return model
+
+
+def needs_model(spec: str) -> bool:
+    """Does this player ask a network?"""
+    return spec.split(":")[0] not in ("random", "rollouts", "human")

@@ -1,0 +1,107 @@
+"""`afterstate evaluate`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from afterstate import games
+from afterstate.arena.evaluate import Evaluation, evaluate
+from afterstate.arena.records import Record, format_record
+from afterstate.arena.statistics import TABLES
+from afterstate.search.agents import Agent, make_agent, needs_model
+from afterstate.values.files import open_model
+
+from .flags import say, write_json
+
+
+@dataclass
+class Command:
+    """Play many games with an agent and print how good it is.
+
+    examples:
+      afterstate evaluate --agent random --games 1000
+      afterstate evaluate runs/first --agent expectimax:2 --games 100
+      afterstate evaluate runs/first --games 1000 --save records.txt --json result.json
+    """
+
+    model: Annotated[str | None, tyro.conf.Positional] = None
+    """A model file, a run folder, or the name of a model in the box."""
+    game: str | None = None
+    """2048, threes or threes-phone; by default the game of the model."""
+    agent: str = "greedy"
+    """Who plays: random, greedy, expectimax:3, mcts:400, rollouts:100, …"""
+    games: int = 1000
+    """How many games."""
+    seed: int = 1
+    """The seed: the same games for the same seed, whatever the number of workers."""
+    workers: int = os.cpu_count() or 1
+    """How many threads play."""
+    save: Path | None = None
+    """Write every game to this file, a line each, for the referee and for replay."""
+    style: Literal["ours", "course", "demo"] = "ours"
+    """How the table looks."""
+    json: str | None = None
+    """Write the figures as JSON to this file (- for standard output)."""
+
+
+def run(command: Command) -> int:
+    agent = find_agent(command.agent, command.model, command.game)
+    quiet = command.json == "-"
+    saver = _Saver(command.save) if command.save else None
+    try:
+        result = evaluate(
+            agent, command.games, command.seed, command.workers, keep=saver.keep if saver else None, progress=None
+        )
+        if saver:
+            saver.finish()
+    finally:
+        if saver:
+            saver.discard()
+    report(result, command, quiet)
+    return 0 if result.complete else 130
+
+
+def find_agent(spec: str, model: str | None, game: str | None) -> Agent:
+    """The agent of the flags: the model says which game, unless only the game is given."""
+    if model is None and not needs_model(spec):
+        return make_agent(spec, games.get(game or "2048"))
+    found = open_model(model, game)
+    return make_agent(spec, found.game, found)
+
+
+def report(result: Evaluation, command: Command, quiet: bool) -> None:
+    if command.json:
+        write_json(result.summary(), command.json)
+    if quiet:
+        return
+    statistics = result.statistics
+    statistics.ms = max(1, round(1000 * result.seconds))
+    say(TABLES[command.style](statistics))
+    if command.style == "ours":
+        say(f"  {statistics.slides / result.seconds:,.0f} moves/s on {result.workers} threads")
+    if command.save:
+        say(f"records in {command.save}: afterstate referee {command.save}")
+
+
+class _Saver:
+    """Records in a file that appears under its name only when it is whole."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.temporary = path, path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        self.file = self.temporary.open("w", encoding="ascii")
+
+    def keep(self, record: Record) -> None:
+        self.file.write(format_record(record) + "\n")
+
+    def finish(self) -> None:
+        self.file.close()
+        self.temporary.replace(self.path)
+
+    def discard(self) -> None:
+        self.file.close()
+        self.temporary.unlink(missing_ok=True)
