@@ -165,6 +165,8 @@ def test_games_of_the_engine_become_records(game):
         assert sum(action.ms for action in record.actions) == 70
     with pytest.raises(Mistake, match=r"move \d+ of the game to record, ., is illegal"):
         record_of(start, [*actions, 0])
+    with pytest.raises(Mistake, match="a record begins with the start of a game"):
+        record_of(state, [])
 
 
 def test_examples_in_the_docstrings():

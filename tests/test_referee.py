@@ -17,6 +17,7 @@ from afterstate import games
 from afterstate.arena.lines import LONGEST_LINE, Line
 from afterstate.arena.records import Place, Record, Slide, format_record, parse_record, record_of, write_records
 from afterstate.arena.referee import judge, judge_lines
+from afterstate.cli import main
 from afterstate.cli import referee as command
 from afterstate.games.errors import Mistake
 
@@ -445,6 +446,24 @@ def test_the_command(tmp_path, capsys):
     path.write_text(line_of("threes")[:-1] + "x\n")
     assert command.run(command.Command(path, json="-")) == 1
     assert json.loads(capsys.readouterr().out)["fault"]["line"] == 1
+
+
+def test_exit_status_and_complaints(tmp_path, capsys):
+    path = tmp_path / "records.txt"
+    path.write_text(line_of("2048"))
+    assert main(["referee", str(path), "--style", "ours"]) == 0
+    assert "median" in capsys.readouterr().out
+    path.write_text(line_of("2048")[:-40])
+    assert main(["referee", str(path)]) == 1
+    assert f"{path}: line 1: the record is cut off" in capsys.readouterr().out
+    path.write_bytes(bytes(range(256)))
+    flags = (["--game", "chess"], ["--speed", "x"])
+    for words in ([str(path)], [str(tmp_path / "missing")], [], *([str(path), *flag] for flag in flags)):
+        assert main(["referee", *words]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("afterstate: ")
+        assert err.count("\n") == 1
 
 
 def test_points_of_the_course(tmp_path):

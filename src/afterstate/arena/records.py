@@ -185,6 +185,9 @@ def start_actions(game: str, cells: Iterable[int], hint: tuple[int, ...], random
     row are a whole bag. One of the possible orders is chosen at random, all equally likely, as they were.
     """
     placed = [(cell, tile) for cell, tile in enumerate(cells) if tile]
+    whole_bags = sorted(tile for _, tile in placed) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    if len(placed) != START_TILES[game] or (game == "threes" and not whole_bags):
+        raise Mistake(f"a record begins with the start of a game: {START_TILES[game]} tiles in {game}")
     random.shuffle(placed)
     if game == "threes":
         placed = _in_bags(placed, random)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
-from afterstate.games.errors import Mistake
+from .flags import say, write_json
 
 
 @dataclass
@@ -54,17 +53,7 @@ def run(command: Command) -> int:
         workers=command.workers,
     )
     if command.json != "-":
-        print(verdict.text(command.style))
+        say(verdict.text(command.style))
     if command.json is not None:
-        _write(command.json, json.dumps(verdict.json(), indent=2))
+        write_json(verdict.json(), command.json)
     return 0 if verdict.ok else 1
-
-
-def _write(target: str, text: str) -> None:
-    if target == "-":
-        print(text)
-        return
-    try:
-        Path(target).write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise Mistake(f"cannot write {target}: {error.strerror}") from None
