@@ -27,7 +27,7 @@ from .board import (
     count,
     empty_cells,
     largest_nibble,
-    nth,
+    nth_cell,
     tile_at,
     turn,
     turn_back,
@@ -177,7 +177,7 @@ def game(four_rate: float = FOUR_RATE) -> Game:
         """A 2 or a 4 on a random empty cell."""
         bits, rng = draw(rng)
         empty = empty_cells(after)
-        cell = nth(empty, below(bits, count(empty)))
+        cell = nth_cell(empty, below(bits, count(empty)))
         if low_half(bits) < four:
             cell = cell << ONE
         return after | cell, aux, np.int64(0), rng

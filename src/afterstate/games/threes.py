@@ -34,6 +34,7 @@ from .board import (
     empty_cells,
     largest_nibble,
     nth,
+    nth_cell,
     turn,
     turn_back,
 )
@@ -177,7 +178,7 @@ def spawn(after: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint6
     cells = entry_cells(after, aux)
     bits, rng = draw(rng)
     tile = hint_of(aux)
-    board = after | (nth(cells, below(bits, count(cells))) * tile)
+    board = after | (nth_cell(cells, below(bits, count(cells))) * tile)
     aux, rng = draw_hint(aux & BAG_BITS, rng)
     return board, aux, value_of_index(tile), rng
 
@@ -189,7 +190,7 @@ def deal(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64
         aux, rng = draw_hint(BAG_BITS, rng)
     bits, rng = draw(rng)
     empty = empty_cells(board)
-    board |= nth(empty, below(bits, count(empty))) * hint_of(aux)
+    board |= nth_cell(empty, below(bits, count(empty))) * hint_of(aux)
     aux, rng = draw_hint(aux & BAG_BITS, rng)
     return board, aux, rng
 

@@ -39,7 +39,7 @@ from .board import (
     count,
     empty_cells,
     largest_nibble,
-    nth,
+    nth_cell,
     turn,
     turn_back,
 )
@@ -151,7 +151,7 @@ def spawn(after: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint6
     cells = entry_cells(after, aux)
     bits, rng = draw(rng)
     tile = (aux & NIBBLE) + ((low_half(bits) * ((aux >> S4) & THREE)) >> S32)
-    board = after | (nth(cells, below(bits, count(cells))) * tile)
+    board = after | (nth_cell(cells, below(bits, count(cells))) * tile)
     aux, rng = draw_hint(board, aux, rng)
     return board, aux, value_of_index(tile), rng
 
@@ -163,7 +163,7 @@ def deal(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64
         aux, rng = draw_hint(board, FULL_DECK, rng)
     bits, rng = draw(rng)
     empty = empty_cells(board)
-    board |= nth(empty, below(bits, count(empty))) * (aux & NIBBLE)
+    board |= nth_cell(empty, below(bits, count(empty))) * (aux & NIBBLE)
     aux, rng = draw_hint(board, aux, rng)
     return board, aux, rng
 
