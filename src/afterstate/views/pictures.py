@@ -55,7 +55,7 @@ def _check(theme: str) -> None:
         raise Mistake(f"unknown theme {theme!r}: write {' or '.join(THEMES)}")
 
 
-def cell_corner(cell: int) -> tuple[int, int]:
+def cell_corner(cell: int) -> tuple[float, float]:
     """The top left corner of a cell, in points."""
     row, column = divmod(cell, 4)
     return MARGIN + GAP + column * (TILE + GAP), MARGIN + HEADER + GAP + row * (TILE + GAP)
