@@ -1,0 +1,52 @@
+"""`afterstate play`."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import tyro
+
+from afterstate.views.live import Adviser, Sitting, play
+
+from .evaluate import find_agent
+from .flags import say
+
+
+@dataclass
+class Command:
+    """Play in the terminal, with undo and advice; the game goes on after 2048.
+
+    keys: arrows, WASD or HJKL (Shift-h for left) move, u takes back, h asks the agent, r starts anew, q leaves;
+    without a terminal, words on standard input: up right down left undo hint restart quit
+
+    examples:
+      afterstate play
+      afterstate play --game threes --agent expectimax:2
+      afterstate play --position "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2"
+    """
+
+    model: Annotated[str | None, tyro.conf.Positional] = None
+    """The model that gives advice: a file, a run folder, or the name of a model in the box."""
+    game: str | None = None
+    """2048, threes or threes-phone; by default the game of the model."""
+    agent: str = "greedy"
+    """Who gives advice: greedy, expectimax:3, mcts:400, …"""
+    seed: int | None = None
+    """The seed of the game; another one every time by default."""
+    position: str | None = None
+    """Start from this position: sixteen tile numbers, or the compact form."""
+    theme: Literal["dark", "light"] = "dark"
+    """The colours."""
+
+
+def run(command: Command) -> int:
+    agent = find_agent(command.agent, command.model, command.game)
+    seeds = itertools.count(int(time.time()) if command.seed is None else command.seed)
+    game = agent.game
+    start = game.parse(command.position) if command.position else game.new(next(seeds))
+    state = play(Sitting(start, lambda: game.new(next(seeds)), Adviser(agent)), command.theme)
+    say(f"score {state.score:,}, largest tile {state.largest:,}, {state.moves:,} moves")
+    return 0
