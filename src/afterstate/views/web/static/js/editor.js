@@ -4,13 +4,13 @@ import { $, api, make } from "./util.js";
 let use = null;
 let tiles = [];
 let game = "";
-let tail = "";
+let tail = [];
 
 export function openEditor(lab, position, onUse) {
   use = onUse;
   game = position.game;
   tiles = lab.games.find(({ name }) => name === game).tiles;
-  tail = position.text;
+  tail = position.text.split(" ").slice(1).filter((word) => !word.startsWith("score=")); // hint, bag or deck
   $("editor-grid").dataset.palette = game;
   $("editor-grid").replaceChildren(...position.cells.map((tile, cell) => cellInput(tile, cell)));
   $("editor-text").value = position.text;
@@ -46,7 +46,7 @@ function step(input, by) {
 const dress = (input) => { if (Number(input.value)) input.dataset.tile = Number(input.value); else delete input.dataset.tile; };
 
 function write() {
-  $("editor-text").value = [...$("editor-grid").children].map((input) => input.value || "0").join(" ");
+  $("editor-text").value = [...$("editor-grid").children].map((input) => input.value || "0").concat(tail).join(" ");
   $("editor-error").textContent = "";
 }
 

@@ -93,7 +93,7 @@ function swipes(element) {
 }
 
 function push(action) {
-  if (!current || queue.length > 2) return;
+  if (!current || queue.length > 5) return;
   queue.push(action);
   pump();
 }

@@ -1,0 +1,100 @@
+"""`afterstate serve`: the page to play, watch, replay and learn."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import webbrowser
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from afterstate.games.errors import Mistake
+
+if TYPE_CHECKING:
+    from uvicorn import Server
+
+
+@dataclass
+class Command:
+    """Open the page: play, watch agents, replay games, follow and start trainings.
+
+    Examples:
+        afterstate serve
+        afterstate serve --port 8000 --runs experiments --models downloads
+        afterstate serve --host 0.0.0.0 --name lab.example.org --trainings 0
+    """
+
+    host: str = "127.0.0.1"
+    """Address to listen on; the default is reached from this machine only."""
+    port: int = 2048
+    """Port to listen on; 0 takes any free one."""
+    runs: Path = Path("runs")
+    """Folder of the trainings that are shown and started."""
+    models: list[Path] = field(default_factory=list)
+    """Further folders with model files."""
+    name: list[str] = field(default_factory=list)
+    """Further host names by which the page may be opened, when it is served to others."""
+    trainings: int = 1
+    """How many trainings may be started from the page at once; 0 allows none."""
+    think: float = 2.0
+    """Seconds that an agent may think about a move."""
+    visitors: int = 256
+    """How many may be connected at once."""
+    open: bool = False
+    """Open the page in the browser."""
+
+
+def run(command: Command) -> int:
+    """Serve until Ctrl-C."""
+    try:
+        from afterstate.views.web.app import make_server
+        from afterstate.views.web.settings import Settings
+    except ModuleNotFoundError as missing:
+        raise Mistake(f"the page needs {missing.name}: pip install 'afterstate[web]'") from None
+    for folder in command.models:
+        if not folder.is_dir():
+            raise Mistake(f"{folder} is no folder of models")
+    if not 0 <= command.port < 65536:
+        raise Mistake(f"a port is a number from 0 to 65535, not {command.port}")
+    settings = Settings(
+        host=command.host,
+        port=command.port,
+        runs=command.runs,
+        models=tuple(command.models),
+        hosts=tuple(command.name),
+        trainings=max(0, command.trainings),
+        think_seconds=command.think,
+        visitors=command.visitors,
+    )
+    return _serve(make_server(settings), _listen(command.host, command.port), command.open)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """The socket, taken before anything is promised."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(512)
+    except OSError as error:
+        raise Mistake(f"cannot listen on {host}:{port} ({error.strerror}): choose another with --port") from None
+    return listener
+
+
+def _serve(server: Server, listener: socket.socket, show: bool) -> int:
+    host, port = listener.getsockname()[:2]
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    print(f"afterstate is at {address}   (Ctrl-C stops it)", flush=True)
+    if host not in ("127.0.0.1", "::1"):
+        print("afterstate: others on your network can open this page", file=sys.stderr, flush=True)
+    if show:
+        webbrowser.open(address)
+    try:
+        server.run(sockets=[listener])
+    except KeyboardInterrupt:
+        pass
+    finally:
+        listener.close()
+    return 0

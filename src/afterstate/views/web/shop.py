@@ -1,0 +1,40 @@
+"""What all visitors share: the threads, the players, the library of models and runs, the trainings."""
+
+from __future__ import annotations
+
+from .fields import Fields
+from .library import Library
+from .limits import EngineRoom, Lane
+from .players import Player, check_agent, make_player
+from .settings import Settings
+from .training import Trainings
+
+
+class Shop:
+    """Made once, when the server starts."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.library = Library(settings)
+        self.trainings = Trainings(settings, self.library)
+        self.quick = EngineRoom(1, "moves")  # a move takes microseconds and never waits for a thought
+        self.thinkers = EngineRoom(settings.threads, "thoughts")
+        self.visitors = 0
+        self.lanes: dict[str, Lane] = {}  # of callers without a WebSocket, by address
+
+    def lane(self, address: str) -> Lane:
+        """The lane of an address; lanes in which nobody waits are forgotten now and then."""
+        if len(self.lanes) > 1000:
+            self.lanes = {key: lane for key, lane in self.lanes.items() if lane.waiting}
+        return self.lanes.setdefault(address, Lane())
+
+    async def player(self, lane: Lane, game: str, fields: Fields) -> Player:
+        """The player a visitor chose, by the names of an agent and of a model that this server knows."""
+        spec = check_agent(fields.text("agent", 40, "expectimax:2"), self.settings.think_seconds)
+        model = fields.text("model", 200, "")
+        return await self.thinkers.run(lane, lambda: make_player(self.library, game, spec, model))
+
+    async def close(self) -> None:
+        await self.trainings.close()
+        self.quick.close()
+        self.thinkers.close()

@@ -1,0 +1,125 @@
+"""Trainings started from the page: each is the command `afterstate train` in a process of its own.
+
+The page chooses from a form; nothing it sends becomes a path or a word of the command without being checked here.
+Stopping is Ctrl-C, on which the trainer saves everything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import signal
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from ... import games
+from ...games import Mistake
+from .fields import Fields
+from .library import Library
+from .settings import Settings
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+NETWORK = re.compile(r"[A-Za-z0-9+,]{1,60}")
+NETWORKS = ("4x6", "8x4", "6x6", "8x6")
+RULES = ("tc", "td")
+LONGEST = 24 * 3600
+STOP_SECONDS = 20.0
+TAIL = 4000  # characters of the trainer's last words that are kept
+
+
+@dataclass
+class Training:
+    """A running process and its last words."""
+
+    name: str
+    process: asyncio.subprocess.Process
+    words: str = ""
+    stopping: bool = False
+
+
+class Trainings:
+    """Those started from this page; others are seen by their run folders only."""
+
+    def __init__(self, settings: Settings, library: Library) -> None:
+        self.settings, self.library = settings, library
+        self.running: dict[str, Training] = {}
+        self.failed: dict[str, str] = {}
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def choices(self) -> dict[str, Any]:
+        return {"allowed": self.settings.trainings > 0, "networks": list(NETWORKS), "rules": list(RULES)}
+
+    async def start(self, fields: Fields) -> dict[str, Any]:
+        if self.settings.trainings <= 0:
+            raise Mistake("this server does not start trainings")
+        name, words = self._command(fields)
+        if len(self.running) >= self.settings.trainings:
+            busy = ", ".join(self.running)
+            raise Mistake(f"a training is running already ({busy}): stop it first")
+        if self.library.has_run(name):
+            raise Mistake(f"there is a run called {name} already: choose another name")
+        self.settings.runs.mkdir(parents=True, exist_ok=True)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "afterstate", "train", *words, "--out", str(self.settings.runs / name)),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C of the server is passed on by `close`, once
+        )
+        training = self.running[name] = Training(name, process)
+        self.failed.pop(name, None)
+        task = asyncio.create_task(self._follow(training))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return {"name": name}
+
+    def _command(self, fields: Fields) -> tuple[str, list[str]]:
+        name = fields.text("name", 40)
+        if not NAME.fullmatch(name):
+            raise Mistake("a name is made of letters, digits, - and _, such as first-run")
+        network = fields.text("network", 60, NETWORKS[0])
+        if not NETWORK.fullmatch(network):
+            raise Mistake(f"network must be such as {', '.join(NETWORKS)}")
+        words = [fields.choice("game", games.names(), "2048"), "--network", network]
+        words += ["--rule", fields.choice("rule", list(RULES), RULES[0])]
+        for flag, low, high, otherwise in (("seconds", 1, LONGEST, 60), ("threads", 1, 64, 1), ("seed", 0, 2**53, 1)):
+            words += [f"--{flag}", str(fields.whole(flag, low, high, otherwise))]
+        return name, words
+
+    async def _follow(self, training: Training) -> None:
+        assert training.process.stderr is not None
+        while chunk := await training.process.stderr.read(4096):
+            training.words = (training.words + chunk.decode("utf-8", "replace"))[-TAIL:]
+        code = await training.process.wait()
+        self.running.pop(training.name, None)
+        if code not in (0, 130, -signal.SIGINT) and not training.stopping:
+            self.failed[training.name] = self._last_words(training.words) or f"the training ended with status {code}"
+
+    def _last_words(self, words: str) -> str:
+        """The trainer's message without the places on this machine."""
+        lines = [line for line in words.replace("\r", "\n").splitlines() if line.strip()]
+        last = lines[-1].strip()[:300] if lines else ""
+        return last.replace(str(self.settings.runs), "runs").removeprefix("afterstate: ")
+
+    async def stop(self, fields: Fields) -> dict[str, Any]:
+        training = self.running.get(fields.text("name", 40))
+        if training is None:
+            raise Mistake("no training of this name was started from this page, or it has ended")
+        self._interrupt(training)
+        return {"name": training.name}
+
+    def _interrupt(self, training: Training) -> None:
+        training.stopping = True
+        with contextlib.suppress(ProcessLookupError):
+            training.process.send_signal(signal.SIGINT)
+
+    async def close(self) -> None:
+        for training in list(self.running.values()):
+            self._interrupt(training)
+        if self.tasks:
+            _, late = await asyncio.wait(self.tasks, timeout=STOP_SECONDS)
+            for training in list(self.running.values()) if late else []:
+                with contextlib.suppress(ProcessLookupError):
+                    training.process.kill()

@@ -1,0 +1,195 @@
+"""An agent plays and a visitor watches: from one move a second to as fast as it goes.
+
+Frames are pushed at most about thirty a second, whatever the speed, and only as long as the visitor acknowledges
+them: a page that hangs or sleeps stops its own game and nobody else's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from ...games import Mistake, State
+from ..motions import compact, motions
+from .limits import MOST_MOVES, UNSEEN_FRAMES, EngineRoom, Lane
+from .players import Player
+from .seat import LETTERS, position, start_state
+
+FRAMES_A_SECOND = 30.0
+SLICE_SECONDS = 0.02  # of full speed before the thread is handed to the next visitor
+PAUSE_AT_THE_END = 1.5  # seconds in which a finished game can be seen, at slow speeds
+SLOW = 10.0  # moves a second up to which it matters
+
+Push = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+@dataclass
+class Played:
+    """What a stretch of play gave: the last move in full, the others by their number."""
+
+    before: State
+    action: int
+    after: State
+    values: list[float | None] | None
+    moves: int
+    seconds: float  # spent thinking
+
+
+@dataclass
+class Watched:
+    """The game on the screen and the tally of those before it."""
+
+    game: str
+    player: Player
+    seed: int
+    state: State
+    actions: list[str] = field(default_factory=list)
+    games: int = 0
+    total: int = 0
+
+
+class Watcher:
+    """One visitor's Watch tab."""
+
+    def __init__(self, room: EngineRoom, push: Push) -> None:
+        self.room, self.push, self.lane = room, push, Lane()
+        self.watched: Watched | None = None
+        self.speed, self.paused, self.steps = 1.0, True, 0
+        self.frame = self.seen = 0
+        self.wake = asyncio.Event()
+        self.recent: deque[tuple[float, int]] = deque(maxlen=64)  # (when, moves) of the frames of the last seconds
+        self.task: asyncio.Task[None] | None = None
+
+    def start(self, game: str, player: Player, seed: int, speed: float, paused: bool) -> dict[str, Any]:
+        self.watched = Watched(game, player, seed, start_state(game, seed, None))
+        self.steps = 0
+        self.control(speed, paused)
+        if self.task is None:
+            self.task = asyncio.create_task(self._play())
+        return {**position(self.watched.state), "seed": str(seed)}
+
+    def control(self, speed: float, paused: bool) -> None:
+        self.speed, self.paused = speed, paused
+        self.recent.clear()
+        self.wake.set()
+
+    def step(self) -> None:
+        self._now()
+        self.paused, self.steps = True, min(self.steps + 1, 10)
+        self.wake.set()
+
+    def acknowledge(self, frame: int) -> None:
+        self.seen = max(self.seen, min(frame, self.frame))
+        self.wake.set()
+
+    def record(self) -> dict[str, Any]:
+        now = self._now()
+        return {
+            "game": now.game,
+            "seed": str(now.seed),
+            "board": None,
+            "actions": "".join(now.actions),
+            "agent": now.player.spec,
+        }
+
+    def close(self) -> None:
+        if self.task:
+            self.task.cancel()
+
+    def _now(self) -> Watched:
+        if self.watched is None:
+            raise Mistake("start a game to watch first")
+        return self.watched
+
+    async def _play(self) -> None:
+        due = 0.0
+        while True:
+            await self._allowed()
+            now, stepping = self._now(), self.steps > 0
+            self.steps = max(0, self.steps - 1)
+            try:
+                if now.state.over:
+                    await self._next_game(now)
+                    continue
+                many = not stepping and (self.speed == 0 or self.speed > FRAMES_A_SECOND)
+                batch = max(1, round(self.speed / FRAMES_A_SECOND)) if self.speed else MOST_MOVES
+                played = await self.room.run(self.lane, partial(_stretch, now, batch if many else 1))
+            except Exception as error:
+                await self._failed(error)
+                continue
+            if self.speed and not stepping:
+                due = max(time.monotonic(), due + played.moves / self.speed)
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
+            if now is self.watched:
+                await self._show(now, played)
+
+    async def _allowed(self) -> None:
+        while (self.paused and not self.steps) or self.frame - self.seen >= UNSEEN_FRAMES:
+            self.wake.clear()
+            await self.wake.wait()
+
+    async def _failed(self, error: Exception) -> None:
+        self.paused, self.steps = True, 0
+        told = str(error) if isinstance(error, Mistake) else "the agent stumbled; the server's log says why"
+        await self.push({"push": "watch.failed", "error": told})
+        if not isinstance(error, Mistake):
+            raise error
+
+    async def _next_game(self, now: Watched) -> None:
+        if 0 < self.speed <= SLOW:
+            await asyncio.sleep(PAUSE_AT_THE_END)
+        now.games += 1
+        now.total += now.state.score
+        now.seed += 1
+        now.actions.clear()
+        now.state = start_state(now.game, now.seed, None)
+
+    async def _show(self, now: Watched, played: Played) -> None:
+        clock = time.monotonic()
+        self.recent.append((clock, played.moves))
+        span = clock - self.recent[0][0]
+        counted = sum(moves for _, moves in list(self.recent)[1:])
+        self.frame += 1
+        moved = motions(played.before, played.action, played.after)
+        best = played.action
+        await self.push(
+            {
+                "push": "watch",
+                **position(played.after),
+                "frame": self.frame,
+                "motions": compact(moved) if played.moves == 1 else "",
+                "values": played.values,
+                "best": best,
+                "think_ms": 1000 * played.seconds / max(1, played.moves),
+                "rate": counted / span if span > 0 else played.moves / max(played.seconds, 1e-6),
+                "games": now.games + played.after.over,
+                "mean": (now.total + played.after.score * played.after.over) / max(1, now.games + played.after.over),
+            }
+        )
+
+
+def _stretch(now: Watched, most: int) -> Played:
+    """Play up to `most` moves, or as many as fit in a slice; values only for the last, which is seen."""
+    began = time.perf_counter()
+    state, moves = now.state, 0
+    while True:
+        before = state
+        last = moves + 1 >= most or time.perf_counter() - began > SLICE_SECONDS
+        if last or moves == 0:
+            thought = now.player.think(state)
+            action, values = thought.best, thought.values
+        else:
+            action = now.player.choose(state)
+        state = state.play(action)
+        now.actions.append(LETTERS[action])
+        moves += 1
+        if last or state.over or len(now.actions) >= MOST_MOVES:
+            break
+    now.state = state
+    shown = values if last else None
+    return Played(before, action, state, shown, moves, time.perf_counter() - began)

@@ -1,0 +1,74 @@
+"""A real server in a process of its own, and a real browser, for the tests of the page."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from afterstate.games import State
+
+LETTERS = "URDL"
+BROWSER_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@contextlib.contextmanager
+def serving(runs: Path, *flags: str) -> Iterator[str]:
+    """The address of `afterstate serve`, started for the test and stopped with Ctrl-C."""
+    words = [sys.executable, "-m", "afterstate", "serve", "--port", "0", "--runs", str(runs), *flags]
+    log = runs.parent / "serve.log"
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        try:
+            assert line.startswith("afterstate is at http://"), line + log.read_text()
+            yield line.split()[3]
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 0, log.read_text()
+    # What goes wrong inside is in the log: nothing may.
+    assert "Traceback" not in log.read_text(), log.read_text()
+
+
+def find_chromium() -> str | None:
+    """Debian's chromium, a Chrome, or what `playwright install` brought; None means playwright's own choice."""
+    named = os.environ.get("AFTERSTATE_CHROMIUM")
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    return named or next((path for path in map(shutil.which, names) if path), None)
+
+
+def launch(playwright: Any) -> Any:
+    return playwright.chromium.launch(executable_path=find_chromium(), args=BROWSER_FLAGS)
+
+
+def play_letters(state: State, letters: str) -> State:
+    for letter in letters:
+        state = state.play(LETTERS.index(letter))
+    return state
+
+
+def some_legal_letters(state: State, how_many: int) -> str:
+    """The first letters of a game: always the first legal action in the order left, down, right, up."""
+    letters = ""
+    while len(letters) < how_many and not state.over:
+        action = next(action for action in (3, 2, 1, 0) if action in state.legal)
+        letters += LETTERS[action]
+        state = state.play(action)
+    return letters
