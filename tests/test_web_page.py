@@ -13,8 +13,7 @@ import pytest
 from web_support import LETTERS, launch, play_letters, serving, some_legal_letters
 
 from afterstate import games
-from afterstate.arena.records import Place, Record, Slide, start_actions, write_records
-from afterstate.games import State
+from afterstate.arena.records import record_of, write_records
 
 sync_api = pytest.importorskip("playwright.sync_api")
 expect = sync_api.expect
@@ -214,6 +213,7 @@ def test_set_up_and_share_a_board(visit: Visit) -> None:
     visit.expect_board("play", [65536, 2, 2, *[0] * 13])
     page.keyboard.press("ArrowLeft")
     expect(page.locator("#play-moves")).to_have_text("1")
+    expect(page.locator('#play-board [data-tile="4"]').first).to_be_visible()
     assert visit.cells("play")[:2] == [65536, 4]
     page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
     page.click("#play-share")
@@ -250,27 +250,17 @@ def test_watch_at_one_move_a_second_step_and_at_full_speed(visit: Visit) -> None
     page.wait_for_selector("#panel-replay:not([hidden])")
 
 
-def hint_of(state: State) -> tuple[int, ...]:
-    """The hint as indices, as records have it."""
-    return tuple(state.game.tiles.index(tile) for tile in state.hint)
-
-
 def recorded_games(path: Path, game: str, how_many: int) -> list[list[list[int]]]:
     """A records file of random games, and the boards of each."""
     random, records, boards = Random(1), [], []
     for seed in range(how_many):
-        state = games.get(game).new(seed)
-        actions: list[Any] = start_actions(game, state.indices, hint_of(state), random)
-        seen = [state.cells]
+        start = state = games.get(game).new(seed)
+        actions, seen = [], [state.cells]
         while not state.over:
-            action = random.choice(state.legal)
-            after = state.slide(action)
-            slid, state = state.game.write(after.board, after.aux)[0], after.spawn()
-            cell = next(i for i in range(16) if slid[i] != state.indices[i])
-            gained = state.score - after.before.score - after.reward
-            actions += [Slide(action, after.reward), Place(cell, state.indices[cell], hint_of(state), gained)]
+            actions.append(random.choice(state.legal))
+            state = state.play(actions[-1])
             seen.append(state.cells)
-        records.append(Record(game, actions, "tester"))
+        records.append(record_of(start, actions, slider="tester"))
         boards.append(seen)
     write_records(path, records)
     return boards

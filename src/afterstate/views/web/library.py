@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
 import time
 import tomllib
 from dataclasses import dataclass
@@ -16,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from ...games import Mistake
+from ...values.files import SHIPPED, SUFFIX, Model, open_model, read_header, shipped_names
 from .settings import Settings
 
 MOST_RUNS = 500
+OPEN_MODELS = 3  # kept in memory; each may be hundreds of megabytes
 MOST_BYTES = 1 << 20  # of metrics in one answer
 FRESH_SECONDS = 15.0  # a run whose metrics grew so recently is alive
 
@@ -31,11 +34,22 @@ class Run:
     folder: Path
 
 
+@dataclass(frozen=True)
+class Place:
+    """A model file and the name by which visitors know it."""
+
+    name: str
+    origin: str
+    path: Path
+
+
 class Library:
     """Looks again whenever asked: trainings come and go while the server runs."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.lock = threading.Lock()
+        self.open: dict[tuple[str, str, int], Model] = {}
 
     def runs(self) -> list[Run]:
         root = self.settings.runs
@@ -61,10 +75,71 @@ class Library:
         raise Mistake("there is no run of this name")
 
     def models(self) -> list[dict[str, Any]]:
-        return []
+        """Every model that may be named: those in the box, those of the runs, those of the given folders."""
+        return [entry for place in self._places() if (entry := _describe_model(place))]
 
-    def open_model(self, name: str, game: str) -> Any:
+    def open_model(self, name: str, game: str) -> Model:
+        """The model of this name, or the one in the box for this game when the name is empty."""
+        if not name:
+            return self._kept(None, game)
+        for place in self._places():
+            if place.name == name:
+                return self._kept(place, game)
+        raise Mistake("there is no model of this name: GET /api/models lists them")
+
+    def _places(self) -> list[Place]:
+        places = [Place(name, "in the box", SHIPPED / f"{name}{SUFFIX}") for name in shipped_names()]
+        for run in self.runs():
+            best = next(
+                (
+                    run.folder / f"{name}{SUFFIX}"
+                    for name in ("best", "last")
+                    if (run.folder / f"{name}{SUFFIX}").is_file()
+                ),
+                None,
+            )
+            if best:
+                places.append(Place(f"runs/{run.name}", "run", best))
+        for folder in self.settings.models:
+            inside = folder.resolve()
+            for path in sorted(folder.glob(f"*{SUFFIX}"))[:MOST_RUNS]:
+                if path.resolve().is_relative_to(inside):
+                    places.append(Place(f"{folder.name}/{path.name.removesuffix(SUFFIX)}", "file", path))
+        return places
+
+    def _kept(self, place: Place | None, game: str) -> Model:
+        """Open a model, or find it open: many visitors share one."""
+        with self.lock:
+            stamp = place.path.stat().st_mtime_ns if place else 0
+            key = (place.name if place else "", game, stamp)
+            if key not in self.open:
+                try:
+                    self.open[key] = open_model(place.path if place else None, game)
+                except Mistake as mistake:
+                    told = str(mistake).replace(str(place.path), place.name) if place else str(mistake)
+                    raise Mistake(told) from None
+                while len(self.open) > OPEN_MODELS:
+                    self.open.pop(next(iter(self.open)))
+            self.open[key] = self.open.pop(key)  # the newest last
+            return self.open[key]
+
+
+def _describe_model(place: Place) -> dict[str, Any] | None:
+    try:
+        _, metadata, _ = read_header(place.path)
+        training = json.loads(metadata.get("training", "{}"), parse_constant=lambda _: None)
+    except (Mistake, ValueError):
         return None
+    mean = training.get("mean") if isinstance(training, dict) else None
+    network = metadata.get("network", "")
+    return {
+        "name": place.name,
+        "title": f"{place.name} ({network})",
+        "game": metadata.get("game", ""),
+        "network": network,
+        "from": place.origin,
+        "mean": mean if isinstance(mean, (int, float)) else None,
+    }
 
 
 def describe_run(run: Run) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ... import games
 from ...games import Mistake, State
+from ...search.agents import Agent, make_agent
 from .library import Library
 
 MENU = (  # what the page offers; the API takes any agent within the limits
@@ -56,30 +57,30 @@ def check_agent(spec: str, think_seconds: float) -> str:
 
 
 class Player:
-    """An agent with its model, used by one visitor at a time."""
+    """An agent with its memory (tables, trees), used by one visitor at a time."""
 
-    def __init__(self, spec: str, agent: Any) -> None:
-        self.spec, self.agent = spec, agent
+    def __init__(self, spec: str, agent: Agent) -> None:
+        self.spec, self.agent, self.memory = spec, agent, agent.new_memory()
 
     def values(self, state: State) -> list[float | None]:
-        return [None if value is None else float(value) for value in self.agent.values(state)]
+        return self.agent.values(state, self.memory)
 
     def choose(self, state: State) -> int:
-        return int(self.agent.choose(state))
+        return self.agent.choose(state, self.memory)
 
     def think(self, state: State) -> Thought:
-        """One thought gives both the values and the move: the best of them."""
+        """One thought gives the values and the move, which is the best of them; some agents only have a move."""
+        if state.over:
+            raise Mistake("no move is legal here: the game is over")
         began = time.perf_counter()
         values = self.values(state)
-        seconds = time.perf_counter() - began
-        legal = [action for action in range(4) if values[action] is not None]
-        if not legal:
-            raise Mistake("no move is legal here: the game is over")
-        best = max(legal, key=lambda action: values[action] or 0.0)
-        return Thought(values, best, seconds)
+        known = [(value, action) for action, value in enumerate(values) if value is not None]
+        best = max(known)[1] if known else self.choose(state)
+        return Thought(values, best, time.perf_counter() - began)
 
 
 def make_player(library: Library, game: str, spec: str, model: str) -> Player:
-    from ...search.agents import make_agent
-
-    return Player(spec, make_agent(spec, games.get(game), library.open_model(model, game)))
+    """The agent of this word; a model is opened only for those who read one."""
+    needed = spec.partition(":")[0] in ("greedy", "expectimax")
+    known = library.open_model(model, game) if needed else None
+    return Player(spec, make_agent(spec, known.game if known else games.get(game), known))

@@ -113,19 +113,19 @@ class Supply:
 
     def __init__(self, game: Game) -> None:
         self.name, self.full = game.name, 4 if game.name == "threes-phone" else 1
-        self.left = [0, 0, 0]
+        self.left = [self.full] * 3
 
     def take(self, hint: tuple[int, ...]) -> None:
         if len(hint) != 1 or not 1 <= hint[0] <= 3:
             return  # a bonus does not come from the deck
-        if not any(self.left):
-            self.left = [self.full] * 3
         self.left[hint[0] - 1] = max(0, self.left[hint[0] - 1] - 1)
+        if not any(self.left):  # filled again with the last one
+            self.left = [self.full] * 3
 
     def fields(self) -> dict[str, str]:
         if self.name == "threes-phone":
             return {"deck": ",".join(map(str, self.left))}
-        return {"bag": "".join(str(i + 1) for i in range(3) if self.left[i]) or "-"}
+        return {"bag": "".join(str(i + 1) for i in range(3) if self.left[i])}
 
 
 def _state(game: Game, cells: list[int], place: Place, supply: Supply, score: int, moves: int) -> State:

@@ -4,6 +4,7 @@
     play.resume  game, seed, board?, actions a game brought back by its actions
     play.move    action                      0 up, 1 right, 2 down, 3 left
     play.undo                                one move back
+    play.read    game, board                 what this text says
     play.ask     agent, model?               the four expected final scores
     watch.start  game, agent, model?, seed?, speed, paused
     watch.control speed, paused · watch.step · watch.seen frame · watch.record
@@ -39,7 +40,7 @@ from .limits import (
     Lane,
 )
 from .replays import Replay, find_mistakes
-from .seat import Seat
+from .seat import Seat, position
 from .shop import Shop
 from .watching import Watcher
 
@@ -84,18 +85,20 @@ class Visitor:
             fields = Fields.parse(text)
             number = fields.whole("id", 0, 2**53, 0)
             what = fields.text("do", 40)
-            if what in THOUGHTS:
-                self._think(number, THOUGHTS[what], fields)
-                return
-            if what not in DEEDS:
+            if what not in DEEDS and what not in THOUGHTS:
                 raise Mistake(f"do must be one of {', '.join([*DEEDS, *THOUGHTS])}")
+        except Mistake as nonsense:  # no page of ours sends this
+            self.errors += 1
+            await self._send({"id": number, "error": str(nonsense)})
+            return
+        if what in THOUGHTS:
+            self._think(number, THOUGHTS[what], fields)
+            return
+        try:
             answer = await DEEDS[what](self, fields)
         except (Mistake, Busy) as error:
-            self.errors += 1
-            await self._send({"id": number, "error": str(error) or "too many requests at once"})
-            return
+            answer = {"error": str(error) or "too many requests at once"}
         if answer is not None:
-            self.errors = max(0, self.errors - 1)
             await self._send({"id": number, **answer})
 
     def _think(self, number: int, thought: Callable[[Visitor, Fields], Awaitable[Answer]], fields: Fields) -> None:
@@ -107,7 +110,6 @@ class Visitor:
         try:
             await self._send({"id": number, **await thought(self, fields)})
         except (Mistake, Busy) as error:
-            self.errors += 1
             await self._send({"id": number, "error": str(error) or "too many requests at once"})
         except asyncio.CancelledError:
             with contextlib.suppress(Exception):
@@ -139,6 +141,10 @@ class Visitor:
         action = fields.whole("action", 0, 3)
         return await self.shop.quick.run(self.lane, lambda: self.seat.move(action))
 
+    async def read(self, fields: Fields) -> Answer:
+        game, board = fields.choice("game", games.names()), fields.text("board", BOARD_CHARACTERS)
+        return position(games.get(game).parse(board))
+
     async def undo(self, fields: Fields) -> Answer:
         return await self.shop.quick.run(self.lane, self.seat.undo)
 
@@ -148,7 +154,12 @@ class Visitor:
             raise Mistake("there is no move to advise on")
         player = await self.shop.player(self.thinking, state.game.name, fields)
         thought = await self.shop.thinkers.run(self.thinking, lambda: player.think(state))
-        return {"values": thought.values, "best": thought.best, "think_ms": 1000 * thought.seconds}
+        return {
+            "values": thought.values,
+            "best": thought.best,
+            "legal": list(state.legal),
+            "think_ms": 1000 * thought.seconds,
+        }
 
     async def watch(self, fields: Fields) -> Answer:
         game = fields.choice("game", games.names())
@@ -191,6 +202,7 @@ DEEDS: dict[str, Callable[[Visitor, Fields], Awaitable[Answer | None]]] = {
     "play.resume": Visitor.resume,
     "play.move": Visitor.move,
     "play.undo": Visitor.undo,
+    "play.read": Visitor.read,
     "watch.start": Visitor.watch,
     "watch.control": Visitor.control,
     "watch.step": Visitor.step,

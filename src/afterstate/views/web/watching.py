@@ -156,7 +156,6 @@ class Watcher:
         counted = sum(moves for _, moves in list(self.recent)[1:])
         self.frame += 1
         moved = motions(played.before, played.action, played.after)
-        best = played.action
         await self.push(
             {
                 "push": "watch",
@@ -164,7 +163,8 @@ class Watcher:
                 "frame": self.frame,
                 "motions": compact(moved) if played.moves == 1 else "",
                 "values": played.values,
-                "best": best,
+                "best": played.action,
+                "choices": list(played.before.legal),
                 "think_ms": 1000 * played.seconds / max(1, played.moves),
                 "rate": counted / span if span > 0 else played.moves / max(played.seconds, 1e-6),
                 "games": now.games + played.after.over,

@@ -14,21 +14,22 @@ export class Bars {
     element.replaceChildren(...this.rows.map(({ row }) => row));
   }
 
-  clear() { this.show([undefined, undefined, undefined, undefined], -1); }
+  clear() { this.show([null, null, null, null], -1); }
 
   // The best bar is full. The others are shorter by what they lose, on a scale of at least 5 % of the best, so that
   // moves that are nearly equal look nearly equal.
-  show(values, best) {
+  show(values, best, legal = [0, 1, 2, 3]) {
     const known = values.filter((v) => typeof v === "number");
     const high = Math.max(...known);
     const scale = Math.max((high - Math.min(...known)) * 1.15, Math.abs(high) * 0.05, 1e-9);
     this.rows.forEach(({ row, fill, value }, action) => {
       const v = values[action];
-      const legal = typeof v === "number";
+      const told = typeof v === "number";
+      const out = !legal.includes(action);
       row.classList.toggle("best", action === best);
-      row.classList.toggle("out", v === null);
-      fill.style.transform = `translateX(${legal ? -100 * Math.min(0.97, (high - v) / scale) : -100}%)`;
-      value.textContent = legal ? number(v) : v === null ? "not legal" : "–";
+      row.classList.toggle("out", out);
+      fill.style.transform = `translateX(${told ? -100 * Math.min(0.97, (high - v) / scale) : -100}%)`;
+      value.textContent = told ? number(v) : out ? "not legal" : "–";
     });
   }
 }

@@ -1,5 +1,6 @@
 // The dialog in which a board is set up or pasted.
-import { $, api, make } from "./util.js";
+import { link } from "./socket.js";
+import { $, make } from "./util.js";
 
 let use = null;
 let tiles = [];
@@ -55,13 +56,15 @@ export function bindEditor() {
     for (const input of $("editor-grid").children) { input.value = ""; dress(input); }
     write();
   });
-  $("editor-text").addEventListener("input", async () => {
+  let later = 0;
+  $("editor-text").addEventListener("input", () => { clearTimeout(later); later = setTimeout(read, 150); });
+  const read = async () => {
     try {
-      const { cells } = await api("/api/position", { game, board: $("editor-text").value });
+      const { cells } = await link.ask("play.read", { game, board: $("editor-text").value });
       [...$("editor-grid").children].forEach((input, cell) => { input.value = cells[cell] || ""; dress(input); });
       $("editor-error").textContent = "";
     } catch (error) { $("editor-error").textContent = error.message; }
-  });
+  };
   $("editor-use").addEventListener("click", async (event) => {
     event.preventDefault();
     try {

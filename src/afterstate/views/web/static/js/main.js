@@ -70,7 +70,7 @@ function tabs() {
 function players(prefix, game) {
   const keep = (what) => (event) => store.set(`${prefix}.${what}`, event.target.value);
   const models = lab.models.filter((model) => model.game === game);
-  fill($(`${prefix}-agent`), lab.agents.map(({ spec, title }) => [spec, title]), store.get(`${prefix}.agent`, lab.agents[0]?.spec));
+  fill($(`${prefix}-agent`), lab.agents.map(({ spec, title }) => [spec, title]), store.get(`${prefix}.agent`, models.length ? lab.agents[0].spec : "mcts:400"));
   fill($(`${prefix}-model`), models.length ? models.map(({ name, title }) => [name, title]) : [["", "none found"]], store.get(`${prefix}.model`));
   $(`${prefix}-agent`).onchange = keep("agent");
   $(`${prefix}-model`).onchange = keep("model");

@@ -208,7 +208,7 @@ async function ask() {
   try {
     const answer = await link.ask("play.ask", { agent, model });
     if (mine !== asked) return;
-    bars.show(answer.values, answer.best);
+    bars.show(answer.values, answer.best, answer.legal);
     $("play-ask-note").textContent = `${agent} would go ${ACTIONS[answer.best]} ${ARROWS[answer.best]}, after ${duration(answer.think_ms)}.`;
     say(`Advice: ${ACTIONS[answer.best]}.`);
   } catch (error) {

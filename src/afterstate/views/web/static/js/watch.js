@@ -94,7 +94,7 @@ function draw() {
   if (frame.motions && (speed() > 0 && speed() <= 10)) board.move(frame.cells, frame.motions);
   else board.show(frame.cells);
   facts(frame);
-  if (frame.values) bars.show(frame.values, frame.best);
+  if (frame.values) bars.show(frame.values, frame.best, frame.choices);
   $("watch-rate").textContent = frame.rate >= 100 ? compact(frame.rate) : frame.rate.toFixed(1);
   $("watch-time").textContent = `${duration(frame.think_ms)} a move`;
   $("watch-games-done").textContent = number(frame.games);
