@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any
 
 import pytest
-from web_support import LETTERS, launch, play_letters, serving, some_legal_letters
+from web_support import LETTERS, launch, play_letters, save_small_models, serving, some_legal_letters
 
 from afterstate import games
 from afterstate.arena.records import record_of, write_records
@@ -35,7 +35,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(runs: Path) -> Iterator[str]:
-    with serving(runs) as address:
+    save_small_models(runs.parent / "models")
+    with serving(runs, "--models", str(runs.parent / "models")) as address:
         yield address
 
 
@@ -189,6 +190,7 @@ def test_a_reload_brings_the_game_and_the_best_score_back(visit: Visit) -> None:
 def test_ask_shows_what_each_move_is_worth(visit: Visit) -> None:
     page = visit.start("2048", 4)
     page.select_option("#play-agent", "greedy")
+    page.select_option("#play-model", "models/small-2048")
     page.keyboard.press("e")
     expect(page.locator("#play-bars .bar.best .bar-number")).to_have_text(re.compile(r"^-?[\d,]+$"))
     expect(page.locator("#play-ask-note")).to_contain_text("greedy would go")
@@ -226,6 +228,7 @@ def test_set_up_and_share_a_board(visit: Visit) -> None:
 
 def test_watch_at_one_move_a_second_step_and_at_full_speed(visit: Visit) -> None:
     page = visit.open("#watch")
+    page.select_option("#watch-model", "models/small-2048")
     page.select_option("#watch-agent", "greedy")
     moves = page.locator("#watch-moves")
     page.click("#watch-step")
@@ -295,6 +298,7 @@ def test_replay_finds_the_mistakes_of_a_random_game_and_plays_on(visit: Visit, t
     page.set_input_files("#replay-file", tmp_path / "records.txt")
     visit.expect_board("replay", boards[0][0])
     page.select_option("#replay-agent", "greedy")
+    page.select_option("#replay-model", "models/small-2048")
     page.click("#replay-mistakes")
     worst = page.locator("#replay-mistake-list .item")
     expect(worst.first).to_be_visible()

@@ -12,7 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from afterstate import games
 from afterstate.games import State
+from afterstate.values.files import Model, save_model, size_of
+from afterstate.values.patterns import parse_network
 
 LETTERS = "URDL"
 BROWSER_FLAGS = [
@@ -45,6 +50,15 @@ def serving(runs: Path, *flags: str) -> Iterator[str]:
             assert process.wait(60) == 0, log.read_text()
     # What goes wrong inside is in the log: nothing may.
     assert "Traceback" not in log.read_text(), log.read_text()
+
+
+def save_small_models(folder: Path) -> None:
+    """A model for every game that has learnt nothing yet: its greedy player takes the largest reward."""
+    folder.mkdir(parents=True)
+    network = parse_network("8x4")
+    for name in games.names():
+        model = Model(games.get(name), network, np.zeros(size_of(network), np.float32))
+        save_model(model, folder / f"small-{name}.safetensors")
 
 
 def find_chromium() -> str | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ... import games
 from ...games import Mistake, State
-from ...search.agents import Agent, make_agent
+from ...search.agents import Agent, make_agent, needs_model
 from .library import Library
 
 MENU = (  # what the page offers; the API takes any agent within the limits
@@ -81,6 +81,5 @@ class Player:
 
 def make_player(library: Library, game: str, spec: str, model: str) -> Player:
     """The agent of this word; a model is opened only for those who read one."""
-    needed = spec.partition(":")[0] in ("greedy", "expectimax")
-    known = library.open_model(model, game) if needed else None
+    known = library.open_model(model, game) if needs_model(spec) else None
     return Player(spec, make_agent(spec, known.game if known else games.get(game), known))
