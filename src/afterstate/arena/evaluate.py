@@ -167,6 +167,8 @@ def evaluate(
     """
     if games < 1 or workers < 1:
         raise Mistake("games and workers are whole numbers from 1 on")
+    if not 0 <= seed < 2**64:
+        raise Mistake(f"a seed is a whole number from 0 to 2^64 - 1, not {seed}")
     return _Evaluating(agent, games, seed, min(workers, games), keep, progress).run()
 
 

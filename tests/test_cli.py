@@ -1,0 +1,99 @@
+"""The door: help that is quick, errors that are one line with status 2, results as tables and as JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from afterstate import cli
+from afterstate.cli import main
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    status = main(words)
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_overview_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "--help")
+    assert status == 0
+    for name in cli.available():
+        assert f"\n  {name} " in out
+    assert "examples:" in out
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_is_there_and_has_help_with_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert name in cli.available()
+    with pytest.raises(SystemExit) as end:
+        main([name, "--help"])
+    assert end.value.code in (0, None)
+    out = capsys.readouterr().out
+    assert "usage:" in out
+    assert f"afterstate {name}" in out
+
+
+def test_help_and_import_load_nothing_heavy() -> None:
+    check = (
+        "import sys, afterstate, afterstate.cli; afterstate.cli.main(['--help']);"
+        "sys.exit(any(name in sys.modules for name in ('numba', 'numpy', 'rich', 'matplotlib', 'tyro')))"
+    )
+    assert subprocess.run([sys.executable, "-c", check], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("fly",), "unknown command 'fly'"),
+        (("evaluate", "--wings", "2"), "--wings"),
+        (("evaluate", "--games", "many"), "--games"),
+        (("evaluate", "--games", "0", "--agent", "random"), "from 1 on"),
+        (("evaluate", "--agent", "oracle", "--game", "2048"), "oracle"),
+        (("evaluate", "--agent", "random", "--game", "2084"), "unknown game '2084'"),
+        (("evaluate", "no-such-model", "--games", "1"), "no model 'no-such-model'"),
+        (("evaluate", "--agent", "random", "--games", "1", "--save", "no/such/folder/x.txt"), "no/such/folder"),
+        (("evaluate", "--agent", "random", "--games", "1", "--seed", "-5"), "seed"),
+    ],
+)
+def test_mistakes_are_one_line_and_status_2(
+    words: tuple[str, ...], part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = run(capsys, *words)
+    assert status == 2
+    assert out == ""
+    assert part in err
+    assert err.startswith("afterstate: ")
+    assert err.count("\n") == 1
+
+
+def test_evaluate_prints_a_table_and_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "result.json"
+    status, out, _ = run(capsys, "evaluate", "--agent", "random", "--games", "50", "--json", str(file))
+    assert status == 0
+    assert "50 games of 2048" in out
+    result = json.loads(file.read_text())
+    assert {"game", "agent", "model", "network", "games", "seed", "mean", "stderr", "max", "moves"} <= set(result)
+    assert result["games"] == 50
+    assert result["moves_per_second"] > 0
+    assert result["tiles"]["64"]["reach"] >= result["tiles"]["128"]["reach"] > 0
+
+
+def test_json_on_standard_output_stands_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "evaluate", "--agent", "random", "--games", "5", "--json", "-")
+    assert json.loads(out)["games"] == 5
+    _, out, _ = run(capsys, "games", "--json", "-")
+    assert [game["name"] for game in json.loads(out)["games"]] == ["2048", "threes", "threes-phone"]
+
+
+def test_public_names_are_the_documented_ones() -> None:
+    import afterstate
+
+    for name in afterstate.__all__:
+        assert getattr(afterstate, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        afterstate.nonsense  # noqa: B018

@@ -1,0 +1,112 @@
+"""Evaluation: the same games whatever the number of workers, records that the referee accepts, a clean early end."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from afterstate import games
+from afterstate.arena.evaluate import Evaluation, Player, evaluate
+from afterstate.arena.records import Record, format_record, parse_record
+from afterstate.arena.statistics import Statistics
+from afterstate.cli import main
+from afterstate.search.agents import Agent, make_agent
+from afterstate.values.files import Model, size_of
+from afterstate.values.patterns import parse_network
+
+every_game = pytest.mark.parametrize("name", games.names())
+
+
+def random_player(name: str) -> Agent:
+    return make_agent("random", games.get(name))
+
+
+def figures(evaluation: Evaluation) -> tuple[object, ...]:
+    s = evaluation.statistics
+    return s.games, s.total, s.squares, s.best, s.slides, s.ends
+
+
+@every_game
+def test_same_games_whatever_the_number_of_workers(name: str) -> None:
+    agent = random_player(name)
+    one, three = (evaluate(agent, 200, seed=5, workers=workers) for workers in (1, 3))
+    assert figures(one) == figures(three)
+    assert figures(one) != figures(evaluate(agent, 200, seed=6, workers=1))
+
+
+@every_game
+def test_the_compiled_loop_plays_as_the_friendly_layer_does(name: str) -> None:
+    """A recorded game, played again move by move with states: same tiles, same score."""
+    kept: list[Record] = []
+    result = evaluate(random_player(name), 5, seed=3, keep=kept.append)
+    scores = 0
+    for record in kept:
+        assert parse_record(format_record(record)) == record
+        scores += sum(action.reward for action in record.actions)
+    assert scores == result.statistics.total
+
+
+@every_game
+def test_the_referee_accepts_a_thousand_random_games(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "records.txt"
+    words = ("evaluate", "--agent", "random", "--game", name, "--games", "1000", "--save", str(file))
+    assert main(words) == 0
+    assert main(("referee", str(file))) == 0
+    assert "1,000 games" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("of", ["afterstates", "states"])
+def test_greedy_takes_the_largest_value(of: str) -> None:
+    """Against the formula spelled out with states: r + V(s') or r + E[V(next state)]."""
+    game, network = games.get("2048"), parse_network("tiny")
+    weights = np.random.default_rng(1).normal(0, 50, size_of(network)).astype(np.float32)
+    model = Model(game, network, weights, of=of)
+    agent, value = make_agent("greedy", game, model), model.evaluator.value
+    state = game.new(3)
+    for _ in range(30):
+        expected = []
+        for after in state.slides:
+            if after is None:
+                expected.append(-np.inf)
+            elif of == "afterstates":
+                expected.append(after.reward + float(value(weights, after.board, after.aux)))
+            else:
+                nexts = [(p, value(weights, s.board, s.aux)) for p, s in after.outcomes()]
+                expected.append(after.reward + sum(p * float(v) for p, v in nexts))
+        chosen = agent.choose(state)
+        assert expected[chosen] == pytest.approx(max(expected), rel=1e-5)
+        values = agent.values(state)
+        assert [v is None for v in values] == [e == -np.inf for e in expected]
+        assert values[chosen] == pytest.approx(state.score + expected[chosen], rel=1e-5)
+        state = state.play(chosen)
+
+
+def test_stopping_early_keeps_what_was_finished() -> None:
+    """The flag that Ctrl-C sets ends the games in play; those before it count."""
+    stop = np.zeros(1, np.int64)
+    player = Player(random_player("2048"), keep_actions=False, stop=stop)
+    timer = threading.Timer(0.3, lambda: stop.__setitem__(0, 1))
+    timer.start()
+    played = player.play(1, 0, 5_000_000)
+    timer.join()
+    assert 0 < len(played) < 5_000_000
+    stop[0] = 0
+    again = player.play(1, 0, 10)
+    assert (again.scores == played.scores[:10]).all()
+
+
+def test_progress_sees_the_figures_grow() -> None:
+    seen: list[int] = []
+
+    def progress(statistics: Statistics, seconds: float) -> None:
+        seen.append(statistics.games)
+        assert seconds >= 0
+
+    evaluate(random_player("2048"), 30_000, workers=2, progress=progress)
+    assert seen == sorted(seen)
+    assert seen[-1] <= 30_000
