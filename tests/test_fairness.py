@@ -19,7 +19,7 @@ from afterstate.arena.referee import judge_lines
 GAMES = ("2048", "threes", "threes-phone")
 
 
-def p_values(game, choose, games=150, four_rate=0.1, slider=None):
+def p_values(game, choose, games=90, four_rate=0.1, slider=None):
     lines = [Line(i, format_record(play_game(game, i, choose, slider))) for i in range(1, games + 1)]
     tally = judge_lines(lines, game, four_rate)
     assert tally.reason == ""
@@ -28,7 +28,7 @@ def p_values(game, choose, games=150, four_rate=0.1, slider=None):
 
 @cache
 def fair_p_values(game):
-    return p_values(game, fair)
+    return p_values(game, fair, 150)
 
 
 @pytest.mark.parametrize(
