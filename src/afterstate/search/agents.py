@@ -1,7 +1,8 @@
 """Players by name: what `--agent` means.
 
-An agent chooses a move. Those with a budget of work (not of time) also bring a compiled `decide`, so that whole games
-run without Python; what they need to remember while they play (tables, weights, trees) is their `memory`.
+An agent chooses a move by a compiled `decide`, so that whole games run without Python, those with a time limit too.
+What it needs to remember while it plays (weights, tables, trees) is its `memory`; nothing in it changes what a player
+with a budget of work does in a position, except the tree that `mcts:…,leaf=value` keeps between the moves of a game.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from afterstate.games import Game, Mistake, State
 from afterstate.games.board import Whole
 from afterstate.games.chance import below, draw, seed_of
 from afterstate.games.compiler import kernel
+
+from .specs import parse_spec
 
 if TYPE_CHECKING:
     from afterstate.values.files import Model
@@ -82,14 +85,23 @@ def random_agent(game: Game) -> Agent:
 
 def make_agent(spec: str, game: Game, model: Model | None = None) -> Agent:
     """The player that `spec` describes; those that need values take them from `model`."""
-    name = spec.split(":")[0]
-    if name == "random":
+    from . import players
+
+    wanted = parse_spec(spec)
+    if wanted.name == "random":
         return random_agent(game)
-    if name == "greedy":
+    if wanted.name == "rollouts":
+        return players.rollouts_agent(wanted, game)
+    if not wanted.needs_model:
+        return players.uct_agent(wanted, game)
+    known = need_model(spec, model)
+    if wanted.name == "mcts":
+        return players.mcts_agent(wanted, game, known)
+    if wanted.name == "greedy" and players.downgrade_settings(wanted, game, known) == players.NO_DOWNGRADE:
         from .greedy import greedy_agent
 
-        return greedy_agent(game, need_model(spec, model))
-    raise Mistake(f"unknown agent {spec!r}: write random or greedy")
+        return greedy_agent(game, known)
+    return players.expectimax_agent(wanted, game, known)
 
 
 def need_model(spec: str, model: Model | None) -> Model:
@@ -100,4 +112,4 @@ def need_model(spec: str, model: Model | None) -> Model:
 
 def needs_model(spec: str) -> bool:
     """Does this player ask a network?"""
-    return spec.split(":")[0] not in ("random", "rollouts", "human")
+    return spec != "human" and parse_spec(spec).needs_model

@@ -1,0 +1,193 @@
+"""Expectimax: the best move against chance, N layers of moves deep (1 is greedy).
+
+    value(position)   = max over legal moves of  r + max(0, value(afterstate)) + 1,   0 when no move is legal
+    value(afterstate) = Σ probability · value(position that chance makes of it); on the last layer, the network's word
+
+Negative values are rectified and every legal move counts one point, so that a living position beats a dead one (as in
+TDL2048+). In Threes! the next tile is known, only the cells of the entry side are chance, and the tile after the next
+follows the bag; on the last layer no hints are told apart when the network does not look at them.
+
+Afterstates met again are looked up in a table by position and remaining layers. An entry is only used in the search
+of the move it was made in, so a move depends on the position alone, never on what was searched before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from afterstate.games import Game
+from afterstate.games.board import Board, count, empty_cells, smallest_symmetric
+from afterstate.games.chance import mix
+from afterstate.games.compiler import Array, rule_for
+
+from .clock import now
+from .kinds import Number
+from .last_layer import both_ways, make_last_layer
+from .leaves import Leaves, Notes
+
+MOST_LAYERS = 12
+ALIVE = 1.0  # what being able to move is worth
+TIE = 1e-9  # values closer than this, relatively, are equal: the first move wins
+NO_MOVE = -1
+S32, S40 = np.uint64(32), np.uint64(40)
+GENERATION, NODES, STOPPED = 0, 1, 2  # fields of `meter`
+# Layers by the number of empty cells: the fewer, the more dangerous, and the cheaper to look far.
+AUTO_LAYERS = np.array([5, 5, 5, 4, 4, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2], np.int64)
+
+
+class Desk(NamedTuple):
+    """Everything one search works on."""
+
+    rows: Array
+    lines: Array  # [2, 65536] the rows of 2048 slid left and right
+    weights: Any
+    notes: Notes
+    boards: Array  # [layers, placements] uint64
+    auxes: Array  # [layers, placements] uint64
+    shares: Array  # [layers, placements] float64
+    hints: Array  # [layers, draws] uint64
+    hint_shares: Array  # [layers, draws] float64
+    keys: Array  # [entries] uint64, boards
+    stamps: Array  # [entries] uint64: aux, remaining layers, generation
+    values: Array  # [entries] float64
+    meter: Array  # [3] int64: generation, nodes, stopped
+    limits: Array  # [2] float64: nodes, and the time at which to stop
+
+
+def new_desk(game: Game, leaves: Leaves, table_bits: int) -> Desk:
+    """Room for a search with a table of 2^bits entries."""
+    entries, shape = 1 << table_bits, (MOST_LAYERS + 1, game.max_placements)
+    hint_shape = (MOST_LAYERS + 1, game.max_draws)
+    return Desk(
+        game.rows,
+        both_ways(game.rows) if game.name == "2048" else np.zeros((2, 1), np.uint32),
+        leaves.weights,
+        leaves.new_notes(),
+        np.zeros(shape, np.uint64),
+        np.zeros(shape, np.uint64),
+        np.zeros(shape),
+        np.zeros(hint_shape, np.uint64),
+        np.zeros(hint_shape),
+        np.zeros(entries, np.uint64),
+        np.zeros(entries, np.uint64),
+        np.zeros(entries),
+        np.zeros(3, np.int64),
+        np.full(2, math.inf),
+    )
+
+
+class Expectimax(NamedTuple):
+    """The compiled searches of a game on some leaves."""
+
+    expect: Callable[..., Any]  # (desk, after, aux, layers, share, prune) -> value of an afterstate
+    root_values: Callable[..., Any]  # (desk, board, aux, layers, prune, out)
+    deepen: Callable[..., Any]  # (desk, board, aux, nodes, seconds, prune, out) -> layers
+    layers_for: Callable[..., Any]  # (board) -> layers of `auto`
+
+
+def make_expectimax(game: Game, leaves: Leaves, use_table: bool = True) -> Expectimax:
+    """The searches, compiled for this game and these leaves."""
+    slide, placements, draws = game.rules.slide, game.rules.placements, game.rules.draws
+    after_value, key = leaves.after_value, (game.key, leaves.key, use_table)
+    last_layer = make_last_layer(game, leaves)
+    symmetric = game.name == "2048"
+
+    @rule_for("position key", game.key)
+    def position_key(after: Board, aux: np.uint64) -> Board:
+        """One board for all symmetric ones. What `aux` says of directions and cells is not symmetric."""
+        return smallest_symmetric(after) if symmetric and aux == np.uint64(0) else after
+
+    @rule_for("expect", *key)
+    def expect(desk: Desk, after: Board, aux: np.uint64, layers: Number, share: Number, prune: Number) -> Number:
+        """The value of an afterstate that is reached with probability `share`, `layers` moves deep."""
+        if layers <= 0 or share < prune:
+            return after_value(desk.weights, desk.notes, after, aux)
+        known = position_key(after, aux)
+        stamp = aux | np.uint64(layers) << S32 | np.uint64(desk.meter[GENERATION]) << S40
+        entry = mix(known ^ stamp) & np.uint64(desk.keys.size - 1)
+        if use_table and desk.keys[entry] == known and desk.stamps[entry] == stamp:
+            return desk.values[entry]
+        desk.meter[NODES] += 1
+        if layers == 1:
+            value = last_layer(desk, after, aux)
+        else:
+            value = 0.0
+            boards, auxes, shares = desk.boards[layers], desk.auxes[layers], desk.shares[layers]
+            hints, hint_shares = desk.hints[layers], desk.hint_shares[layers]
+            for i in range(placements(after, aux, boards, auxes, shares)):
+                for k in range(draws(boards[i], auxes[i], hints, hint_shares)):
+                    p, board, hint, best = shares[i] * hint_shares[k], boards[i], hints[k], 0.0
+                    for action in range(4):
+                        next_after, next_aux, reward = slide(desk.rows, board, hint, action)
+                        if next_after != board:
+                            v = expect(desk, next_after, next_aux, layers - 1, share * p, prune)
+                            best = max(best, reward + max(v, 0.0) + ALIVE)
+                    value += p * best
+                if desk.meter[STOPPED]:
+                    return 0.0
+            if desk.meter[NODES] >= desk.limits[0] or (layers == 2 and now() >= desk.limits[1]):
+                desk.meter[STOPPED] = 1
+        if use_table:
+            desk.keys[entry], desk.stamps[entry], desk.values[entry] = known, stamp, value
+        return value
+
+    @rule_for("root values", *key)
+    def root_values(desk: Desk, board: Board, aux: np.uint64, layers: Number, prune: Number, out: Array) -> None:
+        """The value of each move, nan where illegal."""
+        desk.meter[GENERATION] = (desk.meter[GENERATION] + 1) & 0xFFFFFF
+        if desk.meter[GENERATION] == 0:  # after 16 million moves the oldest entries would look fresh
+            desk.stamps[:] = np.uint64(0)
+            desk.meter[GENERATION] = 1
+        for action in range(4):
+            after, after_aux, reward = slide(desk.rows, board, aux, action)
+            out[action] = math.nan
+            if after != board:
+                out[action] = reward + max(expect(desk, after, after_aux, layers - 1, 1.0, prune), 0.0)
+
+    @rule_for("deepen", *key)
+    def deepen(
+        desk: Desk, board: Board, aux: np.uint64, nodes: float, seconds: float, prune: Number, out: Array
+    ) -> Number:
+        """Search 1, 2, 3 … layers until the budget is spent; `out` keeps the deepest search that was finished."""
+        begin, found = now(), np.zeros(4)
+        desk.meter[NODES], desk.meter[STOPPED] = 0, 0
+        desk.limits[0], desk.limits[1] = nodes, begin + seconds
+        layers, spent_before = 0, 0.0
+        while layers < MOST_LAYERS:
+            root_values(desk, board, aux, layers + 1, prune, found)
+            if desk.meter[STOPPED]:
+                break
+            out[:] = found
+            layers += 1
+            spent, used = now() - begin, np.float64(desk.meter[NODES])
+            if 2.0 * (spent - spent_before) > seconds - spent or used > 0.5 * nodes:
+                break  # one layer more costs several times as much: it would not be finished
+            spent_before = spent
+        desk.meter[STOPPED] = 0
+        desk.limits[:] = math.inf
+        return layers
+
+    @rule_for("layers for")
+    def layers_for(board: Board) -> Number:
+        return AUTO_LAYERS[np.int64(count(empty_cells(board)))]
+
+    return Expectimax(expect, root_values, deepen, layers_for)
+
+
+def best_of_values() -> Callable[..., Any]:
+    """`best_of(values) -> action`: the first of the best moves, NO_MOVE when all are nan."""
+
+    @rule_for("best of")
+    def best_of(values: Array) -> Number:
+        best = NO_MOVE
+        for action in range(4):
+            value = values[action]
+            if not math.isnan(value) and (best < 0 or value > values[best] + TIE * abs(values[best])):
+                best = action
+        return best
+
+    return best_of
