@@ -1,0 +1,79 @@
+"""Learning as the game goes: each visited position learns from the errors of the moves that follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..games.compiler import Array, kernel
+from ..games.game import Game
+from ..values.lanes import prefetch
+from ..values.ntuple import evaluator
+from ..values.patterns import Network
+from .parts import parts
+from .rules import adjust, adjust_coherently, delayed_error
+from .seat import GAMES, MOVES, NO_GAME, SLOTS, Seat
+
+NOTHING = np.float32(-3e38)  # less than any value
+NONE = np.float32(0)
+
+
+def forward_afterstates(
+    game: Game, network: Network, coherent: bool, history: int, start: int
+) -> Callable[..., Any]:
+    """`train(rows, weights, memory, seat, rate, decay, moves, games)`: the loop that the records are set with.
+
+    Two games are played in turn. Looking at the moves of one asks the memory for all entries it will need; while
+    they arrive, the other game chooses, learns and moves.
+    """
+    part, reads = parts(game, evaluator(game, network), start), np.int64(network.reads)
+    look, total, total_of, pick, own = part.look, part.total, part.total_of, part.pick, part.own
+    open_episode, close, note, spawn = part.open, part.close, part.note, game.rules.spawn
+    learn = adjust_coherently if coherent else adjust
+
+    @kernel("forward", part.key, coherent, history, title=f"the {network.name} trainer for {game.name}")
+    def train(
+        rows: Array, weights: Array, memory: Array, seat: Seat, rate: np.float32, decay: np.float32, moves: int, games: int
+    ) -> None:
+        until, enough = seat.tally[MOVES] + moves, seat.tally[GAMES] + games
+        while seat.tally[MOVES] < until and seat.tally[GAMES] < enough:
+            for g in range(SLOTS):
+                if seat.length[g] == NO_GAME:
+                    open_episode(rows, seat, g)
+                    look(rows, weights, seat, g)
+                n, t, ring, errors = seat.count[g], seat.length[g], seat.ring[g], seat.errors[g]
+                best, value = 0, NOTHING
+                for k in range(n):
+                    v = total(weights, seat, g, k) + np.float32(seat.rewards[g, k])
+                    best = k if v > value else best
+                    value = v if v > value else value
+                value = (value if n else NONE) + np.float32(seat.gain[g])
+                if t > 0:
+                    errors[(t - 1) % history] = value - total_of(weights, ring[(t - 1) % history])
+                    ripe = t - history
+                    for q in range(max(ripe, 0), ripe + 1 if n else t):
+                        error = delayed_error(errors, history, q, t, decay)
+                        own(weights, ring[q % history])
+                        learn(weights, memory, ring[q % history], error, rate)
+                        seat.worst[0] = max(seat.worst[0], abs(error))
+                if n:
+                    chosen = ring[t % history]
+                    pick(seat, g, best, chosen)
+                    if coherent:
+                        for i in range(reads):
+                            prefetch(memory, np.uint64(chosen[i]) << np.uint64(1))
+                    note(seat, g)
+                    seat.board[g], seat.aux[g], seat.gain[g], seat.rng[g] = spawn(
+                        seat.afters[g, best], seat.auxes[g, best], seat.rng[g]
+                    )
+                    seat.score[g] += seat.rewards[g, best] + seat.gain[g]
+                    seat.length[g] = t + 1
+                    seat.tally[MOVES] += 1
+                else:
+                    close(seat, g)
+                    open_episode(rows, seat, g)
+                look(rows, weights, seat, g)
+
+    return train

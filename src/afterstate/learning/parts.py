@@ -1,0 +1,201 @@
+"""The parts that the training loops share: opening a game, looking at the legal moves, closing a game."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..games.chance import below, draw
+from ..games.compiler import Array, rule_for
+from ..games.game import Game
+from ..values.lanes import entries_of_four, prefetch
+from ..values.ntuple import Evaluator
+from .rules import reader
+from .seat import BEST, CANDIDATES, GAMES, POINTS, POOL, POOL_TILES, REPLAYS, Seat
+
+# How games begin (`start`): always afresh, from the middle of the last one, or from where a tile was just made.
+FRESH, RESTART, CAROUSEL = 0, 1, 2
+SHORTEST = 10  # moves: an episode shorter than this is not restarted
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Compiled helpers for one game and network."""
+
+    look: Callable[..., Any]  # (rows, weights, seat, g): the legal moves of slot g and their entries
+    total: Callable[..., Any]  # (weights, seat, g, k) -> V of candidate k
+    total_of: Callable[..., Any]  # (weights, entries) -> V
+    pick: Callable[..., Any]  # (seat, g, k, target): copy the entries of candidate k
+    own: Callable[..., Any]  # (weights, entries): promotion before an update
+    open: Callable[..., Any]  # (rows, seat, g): begin an episode
+    close: Callable[..., Any]  # (seat, g): count a finished episode
+    note: Callable[..., Any]  # (seat, g): remember the position for later starts
+    key: str
+
+
+def parts(game: Game, evaluator: Evaluator, start: int) -> Parts:
+    network = evaluator.network
+    key = f"{game.key}/{network.key}/{start}"
+    read, own = reader(network, evaluator.entries)
+    return Parts(
+        look=_look(game, evaluator, key),
+        total=_total(evaluator, read, key),
+        total_of=_total_of(evaluator, read, key),
+        pick=_pick(evaluator, key),
+        own=own,
+        open=_open(game, start, key),
+        close=_close(game, key),
+        note=_note(game, start, start == RESTART, key),
+        key=key,
+    )
+
+
+def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
+    slide, turned, offset = game.rules.slide, evaluator.turned, evaluator.offset
+    network = evaluator.network
+    entries, reads = entries_of_four(evaluator.layout, network.symmetries), np.int64(network.reads)
+    several, by_hint = network.sets > 1, network.by_hint
+
+    @rule_for("look", key)
+    def look(rows: Array, weights: Array, seat: Seat, g: int) -> None:
+        """Slide four ways, find the entries of the legal afterstates, and ask the memory for them."""
+        board, aux, n = seat.board[g], seat.aux[g], 0
+        for action in range(4):
+            after, after_aux, reward = slide(rows, board, aux, action)
+            seat.afters[g, n], seat.auxes[g, n], seat.rewards[g, n] = after, after_aux, reward
+            n += np.int64(after != board)
+        seat.count[g] = n
+        index = seat.index[g]
+        if by_hint:
+            for k in range(n):
+                seat.seen[g, k] = turned(seat.afters[g, k], seat.auxes[g, k])
+            entries(seat.seen[g], index)
+        else:
+            entries(seat.afters[g], index)
+        for k in range(n):
+            if several:
+                first = np.uint32(offset(seat.afters[g, k], seat.auxes[g, k]))
+                for i in range(reads):
+                    index[CANDIDATES * i + k] += first
+            for i in range(reads):
+                prefetch(weights, np.uint64(index[CANDIDATES * i + k]))
+
+    return look
+
+
+def _total(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable[..., Any]:
+    quarter = np.int64(evaluator.reads // 2)
+
+    @rule_for("total", key)
+    def total(weights: Array, seat: Seat, g: int, k: int) -> np.float32:
+        """V of a candidate. Two sums side by side, because an addition waits for the one before it."""
+        index = seat.index[g]
+        a, b = np.float32(0), np.float32(0)
+        for i in range(quarter):
+            a += read(weights, index[CANDIDATES * i + k])
+            b += read(weights, index[CANDIDATES * (i + quarter) + k])
+        return a + b
+
+    return total
+
+
+def _total_of(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable[..., Any]:
+    half = np.int64(evaluator.reads // 2)
+
+    @rule_for("total of", key)
+    def total_of(weights: Array, entries: Array) -> np.float32:
+        a, b = np.float32(0), np.float32(0)
+        for i in range(half):
+            a += read(weights, entries[i])
+            b += read(weights, entries[i + half])
+        return a + b
+
+    return total_of
+
+
+def _pick(evaluator: Evaluator, key: str) -> Callable[..., Any]:
+    reads = np.int64(evaluator.reads)
+
+    @rule_for("pick", key)
+    def pick(seat: Seat, g: int, k: int, target: Array) -> None:
+        index = seat.index[g]
+        for i in range(reads):
+            target[i] = index[CANDIDATES * i + k]
+
+    return pick
+
+
+def _open(game: Game, start: int, key: str) -> Callable[..., Any]:
+    fresh, value_of_board, largest = game.rules.start, game.rules.value_of_board, game.rules.largest
+    score_is_value = game.score_is_value
+
+    @rule_for("open", key)
+    def open_episode(rows: Array, seat: Seat, g: int) -> None:
+        """Begin an episode: a new game, or a position met before."""
+        if start == RESTART and seat.length[g] >= SHORTEST:
+            middle = seat.length[g] // 2
+            seat.board[g], seat.aux[g] = seat.past_boards[g, middle], seat.past_auxes[g, middle]
+            seat.score[g], seat.origin[g] = seat.past_scores[g, middle], 1
+        else:
+            seat.origin[g] = 0
+            if start == CAROUSEL:
+                tile = seat.turn[0] % POOL_TILES
+                seat.turn[0] += 1
+                while tile > 0 and seat.pool_count[tile] == 0:
+                    tile = seat.turn[0] % POOL_TILES
+                    seat.turn[0] += 1
+                if tile > 0:
+                    bits, seat.rng[g] = draw(seat.rng[g])
+                    k = np.int64(below(bits, np.uint64(min(seat.pool_count[tile], POOL))))
+                    seat.board[g], seat.aux[g] = seat.pool_boards[tile, k], seat.pool_auxes[tile, k]
+                    seat.score[g], seat.origin[g] = seat.pool_scores[tile, k], 1
+            if seat.origin[g] == 0:
+                seat.board[g], seat.aux[g], seat.rng[g] = fresh(rows, seat.rng[g])
+                seat.score[g] = value_of_board(seat.board[g], seat.aux[g]) if score_is_value else 0
+        seat.gain[g] = 0
+        seat.summit[g] = largest(seat.board[g], seat.aux[g]) if start == CAROUSEL else 0
+        seat.length[g] = 0
+
+    return open_episode
+
+
+def _note(game: Game, start: int, keeps_past: bool, key: str) -> Callable[..., Any]:
+    largest, goal = game.rules.largest, game.goal
+
+    @rule_for("note", key, keeps_past)
+    def note(seat: Seat, g: int) -> None:
+        """Remember the position: in the episode, and in the carousel's pool if its largest tile has just grown."""
+        if keeps_past:
+            t = seat.length[g]
+            seat.past_boards[g, t], seat.past_auxes[g, t] = seat.board[g], seat.aux[g]
+            seat.past_scores[g, t] = seat.score[g]
+        if start == CAROUSEL:
+            tile = np.int64(largest(seat.board[g], seat.aux[g]))
+            if tile > seat.summit[g] and tile >= goal - 1:
+                k = seat.pool_count[tile] % POOL
+                seat.pool_boards[tile, k], seat.pool_auxes[tile, k] = seat.board[g], seat.aux[g]
+                seat.pool_scores[tile, k] = seat.score[g]
+                seat.pool_count[tile] += 1
+            seat.summit[g] = tile
+
+    return note
+
+
+def _close(game: Game, key: str) -> Callable[..., Any]:
+    largest = game.rules.largest
+
+    @rule_for("close", key)
+    def close(seat: Seat, g: int) -> None:
+        """Count a finished episode. Only games from the beginning tell how well the network plays."""
+        if seat.origin[g] == 0:
+            seat.tally[GAMES] += 1
+            seat.tally[POINTS] += seat.score[g]
+            seat.tally[BEST] = max(seat.tally[BEST], seat.score[g])
+            seat.tiles[largest(seat.board[g], seat.aux[g])] += 1
+        else:
+            seat.tally[REPLAYS] += 1
+
+    return close

@@ -1,0 +1,95 @@
+"""What one training thread holds between two calls of a loop: its games, its unfinished updates, its tallies.
+
+Everything is an array, so a loop can stop after any move and go on later exactly where it was, in another process
+too: a seat is what a checkpoint keeps besides the weights.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..games.chance import seed_of
+from ..games.compiler import Array
+from ..values.patterns import Network
+
+SLOTS = 2  # games played in turn: while the memory answers for one, the other computes
+CANDIDATES = 4
+NO_GAME = -1  # as the length of an episode
+TILES = 32  # tallies by largest tile
+LONGEST = 1 << 17  # moves: more than any 2048 game can last
+POOL, POOL_TILES = 64, 18  # positions kept for each largest tile (carousel)
+
+# Places in `tally`.
+GAMES, MOVES, POINTS, BEST, REPLAYS, TALLY = 0, 1, 2, 3, 4, 5
+
+
+class Seat(NamedTuple):
+    """The arrays of one thread; S slots, m entries a position, h errors that wait."""
+
+    rng: Array  # [S] uint64
+    board: Array  # [S] uint64, the position to move from
+    aux: Array  # [S] uint64
+    gain: Array  # [S] int64, what chance gave since the last slide
+    score: Array  # [S] int64
+    length: Array  # [S] int64, moves of this episode
+    origin: Array  # [S] int64, 0 if the episode began as a new game, else 1
+    count: Array  # [S] int64, legal moves
+    afters: Array  # [S, 8] uint64, afterstates of the legal moves
+    auxes: Array  # [S, 8] uint64
+    rewards: Array  # [S, 8] int64
+    seen: Array  # [S, 8] uint64, the afterstates as the tables see them
+    index: Array  # [S, 4 m] uint32, their entries
+    ring: Array  # [S, h, m] uint32, entries of the positions that wait for their update
+    errors: Array  # [S, h] float32
+    past_boards: Array  # [S, LONGEST or 1] uint64, the episode, where a rule needs it
+    past_auxes: Array  # [S, LONGEST or 1] uint64
+    past_rewards: Array  # [S, LONGEST or 1] float32
+    past_scores: Array  # [S, LONGEST or 1] int64
+    pool_boards: Array  # [POOL_TILES, POOL] uint64, positions in which a tile was just made
+    pool_auxes: Array  # [POOL_TILES, POOL] uint64
+    pool_scores: Array  # [POOL_TILES, POOL] int64
+    pool_count: Array  # [POOL_TILES] int64
+    summit: Array  # [S] int64, largest tile so far (carousel)
+    turn: Array  # [1] int64, which tile the carousel starts from next
+    tally: Array  # [TALLY] int64
+    tiles: Array  # [TILES] int64, finished games by largest tile
+    worst: Array  # [1] float64, the largest error since the last look
+
+
+def new_seat(network: Network, history: int, keeps_past: bool, seed: int, thread: int) -> Seat:
+    """An empty seat: no game has begun (`NO_GAME`)."""
+    reads, length = network.reads, LONGEST if keeps_past else 1
+    rng = np.array([seed_of(np.uint64(seed), np.uint64(1000 * thread + slot)) for slot in range(SLOTS)], np.uint64)
+    words, counts = np.uint64, np.int64
+    return Seat(
+        rng=rng,
+        board=np.zeros(SLOTS, words),
+        aux=np.zeros(SLOTS, words),
+        gain=np.zeros(SLOTS, counts),
+        score=np.zeros(SLOTS, counts),
+        length=np.full(SLOTS, NO_GAME, counts),
+        origin=np.zeros(SLOTS, counts),
+        count=np.zeros(SLOTS, counts),
+        afters=np.zeros((SLOTS, 8), words),
+        auxes=np.zeros((SLOTS, 8), words),
+        rewards=np.zeros((SLOTS, 8), counts),
+        seen=np.zeros((SLOTS, 8), words),
+        index=np.zeros((SLOTS, CANDIDATES * reads), np.uint32),
+        ring=np.zeros((SLOTS, history, reads), np.uint32),
+        errors=np.zeros((SLOTS, history), np.float32),
+        past_boards=np.zeros((SLOTS, length), words),
+        past_auxes=np.zeros((SLOTS, length), words),
+        past_rewards=np.zeros((SLOTS, length), np.float32),
+        past_scores=np.zeros((SLOTS, length), counts),
+        pool_boards=np.zeros((POOL_TILES, POOL), words),
+        pool_auxes=np.zeros((POOL_TILES, POOL), words),
+        pool_scores=np.zeros((POOL_TILES, POOL), counts),
+        pool_count=np.zeros(POOL_TILES, counts),
+        summit=np.zeros(SLOTS, counts),
+        turn=np.zeros(1, counts),
+        tally=np.zeros(TALLY, counts),
+        tiles=np.zeros(TILES, counts),
+        worst=np.zeros(1, np.float64),
+    )
