@@ -125,14 +125,26 @@ def _compile(function: Function, key: tuple[object, ...], title: str | None, **o
     return cast(Function, compiled)
 
 
+MAKERS = {"zeros", "empty", "full", "ones", "array", "arange", "copy", "zeros_like", "empty_like", "full_like"}
+
+
+def _makes_arrays(function: Callable[..., Any]) -> bool:
+    """Does it name a function of NumPy that makes arrays? If not, nobody needs to count references to them.
+
+    Counting costs more than a rule itself where small functions hand arrays to each other: training ran 1.4 times as
+    fast without.
+    """
+    return not MAKERS.isdisjoint(function.__code__.co_names)
+
+
 def rule(function: Function) -> Function:
     """Compile a small pure function of a module."""
-    return _compile(function, (), None)
+    return _compile(function, (), None, _nrt=_makes_arrays(function))
 
 
-def rule_for(*key: object) -> Callable[[Function], Function]:
-    """Compile a small pure function that closes over values which `key` names."""
-    return lambda function: _compile(function, key, None)
+def rule_for(*key: object, inline: bool = False) -> Callable[[Function], Function]:
+    """Compile a small pure function that closes over values which `key` names; `inline` where a loop is hot."""
+    return lambda function: _compile(function, key, None, _nrt=_makes_arrays(function), forceinline=inline)
 
 
 def kernel(*key: object, title: str | None = None, fastmath: bool = False) -> Callable[[Function], Function]:
@@ -140,6 +152,6 @@ def kernel(*key: object, title: str | None = None, fastmath: bool = False) -> Ca
 
     def decorate(function: Function) -> Function:
         name = title or function.__qualname__.replace(".<locals>.", " ").replace("_", " ").strip()
-        return _compile(function, key, name, fastmath=fastmath)
+        return _compile(function, key, name, fastmath=fastmath, _nrt=_makes_arrays(function))
 
     return decorate

@@ -129,7 +129,7 @@ def slide_exactly(board: Board, aux: np.uint64, action: Whole) -> tuple[Board, n
     return after, after_aux, reward
 
 
-@rule
+@rule_for(inline=True)
 def slide(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Board, np.uint64, Whole]:
     """The afterstate and the sum of the tiles made. The move is legal if the board changed."""
     after, reward = slide_left(rows, turn(board, action))
@@ -172,7 +172,7 @@ def game(four_rate: float = FOUR_RATE) -> Game:
     """2048 with this share of fours among the new tiles."""
     four = chance_of(four_rate)
 
-    @rule_for(four_rate)
+    @rule_for(four_rate, inline=True)
     def spawn(after: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64, Whole, np.uint64]:
         """A 2 or a 4 on a random empty cell."""
         bits, rng = draw(rng)

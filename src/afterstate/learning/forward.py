@@ -20,9 +20,7 @@ NOTHING = np.float32(-3e38)  # less than any value
 NONE = np.float32(0)
 
 
-def forward_afterstates(
-    game: Game, network: Network, coherent: bool, history: int, start: int
-) -> Callable[..., Any]:
+def forward_afterstates(game: Game, network: Network, coherent: bool, history: int, start: int) -> Callable[..., Any]:
     """`train(rows, weights, memory, seat, rate, decay, moves, games)`: the loop that the records are set with.
 
     Two games are played in turn. Looking at the moves of one asks the memory for all entries it will need; while
@@ -35,14 +33,18 @@ def forward_afterstates(
 
     @kernel("forward", part.key, coherent, history, title=f"the {network.name} trainer for {game.name}")
     def train(
-        rows: Array, weights: Array, memory: Array, seat: Seat, rate: np.float32, decay: np.float32, moves: int, games: int
+        rows: Array,
+        weights: Array,
+        memory: Array,
+        seat: Seat,
+        rate: np.float32,
+        decay: np.float32,
+        moves: int,
+        games: int,
     ) -> None:
         until, enough = seat.tally[MOVES] + moves, seat.tally[GAMES] + games
         while seat.tally[MOVES] < until and seat.tally[GAMES] < enough:
             for g in range(SLOTS):
-                if seat.length[g] == NO_GAME:
-                    open_episode(rows, seat, g)
-                    look(rows, weights, seat, g)
                 n, t, ring, errors = seat.count[g], seat.length[g], seat.ring[g], seat.errors[g]
                 best, value = 0, NOTHING
                 for k in range(n):
@@ -72,7 +74,8 @@ def forward_afterstates(
                     seat.length[g] = t + 1
                     seat.tally[MOVES] += 1
                 else:
-                    close(seat, g)
+                    if t != NO_GAME:
+                        close(seat, g)
                     open_episode(rows, seat, g)
                 look(rows, weights, seat, g)
 

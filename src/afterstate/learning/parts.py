@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numba
 import numpy as np
 
 from ..games.chance import below, draw
@@ -18,6 +19,7 @@ from .seat import BEST, CANDIDATES, GAMES, POINTS, POOL, POOL_TILES, REPLAYS, Se
 
 # How games begin (`start`): always afresh, from the middle of the last one, or from where a tile was just made.
 FRESH, RESTART, CAROUSEL = 0, 1, 2
+ACTIONS = (0, 1, 2, 3)
 SHORTEST = 10  # moves: an episode shorter than this is not restarted
 
 
@@ -59,11 +61,11 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
     entries, reads = entries_of_four(evaluator.layout, network.symmetries), np.int64(network.reads)
     several, by_hint = network.sets > 1, network.by_hint
 
-    @rule_for("look", key)
+    @rule_for("look", key, inline=True)
     def look(rows: Array, weights: Array, seat: Seat, g: int) -> None:
         """Slide four ways, find the entries of the legal afterstates, and ask the memory for them."""
         board, aux, n = seat.board[g], seat.aux[g], 0
-        for action in range(4):
+        for action in numba.literal_unroll(ACTIONS):  # each direction is compiled on its own
             after, after_aux, reward = slide(rows, board, aux, action)
             seat.afters[g, n], seat.auxes[g, n], seat.rewards[g, n] = after, after_aux, reward
             n += np.int64(after != board)

@@ -70,9 +70,7 @@ def delayed_error(errors: Array, history: int, first: int, last: int, decay: np.
 
 
 @rule
-def backward_target(
-    reward: np.float32, target: np.float32, value: np.float32, decay: np.float32
-) -> np.float32:
+def backward_target(reward: np.float32, target: np.float32, value: np.float32, decay: np.float32) -> np.float32:
     """The target of the position before: λ of what came out, 1 − λ of the value that the next position now has."""
     return reward + decay * target + (ONE - decay) * value
 
