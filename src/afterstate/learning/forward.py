@@ -45,7 +45,7 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
         until, enough = seat.tally[MOVES] + moves, seat.tally[GAMES] + games
         while seat.tally[MOVES] < until and seat.tally[GAMES] < enough:
             for g in range(SLOTS):
-                n, t, ring, errors = seat.count[g], seat.length[g], seat.ring[g], seat.errors[g]
+                n, t, ring, errors = seat.legal[g], seat.length[g], seat.ring[g], seat.errors[g]
                 best, value = 0, NOTHING
                 for k in range(n):
                     v = total(weights, seat, g, k) + np.float32(seat.rewards[g, k])

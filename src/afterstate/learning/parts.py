@@ -64,13 +64,13 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
     @rule_for("look", key, inline=True)
     def look(rows: Array, weights: Array, seat: Seat, g: int) -> None:
         """Slide four ways, find the entries of the legal afterstates, and ask the memory for them."""
-        board, aux, n = seat.board[g], seat.aux[g], 0
+        board, aux, n = seat.board[g], seat.aux[g], np.int64(0)
         for action in numba.literal_unroll(ACTIONS):  # each direction is compiled on its own
             after, after_aux, reward = slide(rows, board, aux, action)
             seat.afters[g, n], seat.auxes[g, n], seat.rewards[g, n] = after, after_aux, reward
             n += np.int64(after != board)
-        seat.count[g] = n
-        index = seat.index[g]
+        seat.legal[g] = n
+        index = seat.entries[g]
         if by_hint:
             for k in range(n):
                 seat.seen[g, k] = turned(seat.afters[g, k], seat.auxes[g, k])
@@ -94,7 +94,7 @@ def _total(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable
     @rule_for("total", key)
     def total(weights: Array, seat: Seat, g: int, k: int) -> np.float32:
         """V of a candidate. Two sums side by side, because an addition waits for the one before it."""
-        index = seat.index[g]
+        index = seat.entries[g]
         a, b = np.float32(0), np.float32(0)
         for i in range(quarter):
             a += read(weights, index[CANDIDATES * i + k])
@@ -123,7 +123,7 @@ def _pick(evaluator: Evaluator, key: str) -> Callable[..., Any]:
 
     @rule_for("pick", key)
     def pick(seat: Seat, g: int, k: int, target: Array) -> None:
-        index = seat.index[g]
+        index = seat.entries[g]
         for i in range(reads):
             target[i] = index[CANDIDATES * i + k]
 

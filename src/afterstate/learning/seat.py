@@ -35,12 +35,12 @@ class Seat(NamedTuple):
     score: Array  # [S] int64
     length: Array  # [S] int64, moves of this episode
     origin: Array  # [S] int64, 0 if the episode began as a new game, else 1
-    count: Array  # [S] int64, legal moves
+    legal: Array  # [S] int64, legal moves
     afters: Array  # [S, 8] uint64, afterstates of the legal moves
     auxes: Array  # [S, 8] uint64
     rewards: Array  # [S, 8] int64
     seen: Array  # [S, 8] uint64, the afterstates as the tables see them
-    index: Array  # [S, 4 m] uint32, their entries
+    entries: Array  # [S, 4 m] uint32, their entries
     ring: Array  # [S, h, m] uint32, entries of the positions that wait for their update
     errors: Array  # [S, h] float32
     past_boards: Array  # [S, LONGEST or 1] uint64, the episode, where a rule needs it
@@ -71,12 +71,12 @@ def new_seat(network: Network, history: int, keeps_past: bool, seed: int, thread
         score=np.zeros(SLOTS, counts),
         length=np.full(SLOTS, NO_GAME, counts),
         origin=np.zeros(SLOTS, counts),
-        count=np.zeros(SLOTS, counts),
+        legal=np.zeros(SLOTS, counts),
         afters=np.zeros((SLOTS, 8), words),
         auxes=np.zeros((SLOTS, 8), words),
         rewards=np.zeros((SLOTS, 8), counts),
         seen=np.zeros((SLOTS, 8), words),
-        index=np.zeros((SLOTS, CANDIDATES * reads), np.uint32),
+        entries=np.zeros((SLOTS, CANDIDATES * reads), np.uint32),
         ring=np.zeros((SLOTS, history, reads), np.uint32),
         errors=np.zeros((SLOTS, history), np.float32),
         past_boards=np.zeros((SLOTS, length), words),
