@@ -32,6 +32,10 @@ class Busy(Exception):
     """This visitor already has enough waiting; the answer is 429."""
 
 
+class Gone(Exception):
+    """The visitor has left, or has not read for too long."""
+
+
 @dataclass
 class Bucket:
     """Lets `rate` things pass a second, and `depth` at once; says how long to wait before the next."""

@@ -37,6 +37,7 @@ from .limits import (
     MOST_MOVES,
     Bucket,
     Busy,
+    Gone,
     Lane,
 )
 from .replays import Replay, find_mistakes
@@ -70,7 +71,7 @@ class Visitor:
                 await asyncio.sleep(bucket.wait())
                 await self._handle(message.get("text") or "")
             await self.socket.close(1008, "too many wrong messages")
-        except (WebSocketDisconnect, RuntimeError, TimeoutError):
+        except (Gone, WebSocketDisconnect, RuntimeError):
             return
         finally:
             self.watcher.close()
@@ -112,17 +113,22 @@ class Visitor:
         except (Mistake, Busy) as error:
             await self._send({"id": number, "error": str(error) or "too many requests at once"})
         except asyncio.CancelledError:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Gone):
                 await self._send({"id": number, "error": "a newer question took its place"})
             raise
+        except Gone:
+            return
         except Exception:
             log.exception("a thought failed")
             await self._send({"id": number, "error": "the server stumbled; its log says why"})
 
     async def _send(self, message: Answer) -> None:
         text = json.dumps(message, separators=(",", ":"), allow_nan=False)
-        async with self.sending, asyncio.timeout(SEND_SECONDS):
-            await self.socket.send_text(text)
+        try:
+            async with self.sending, asyncio.timeout(SEND_SECONDS):
+                await self.socket.send_text(text)
+        except (WebSocketDisconnect, RuntimeError, TimeoutError):
+            raise Gone from None
 
     # What may be asked.
 

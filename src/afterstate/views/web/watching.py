@@ -7,6 +7,8 @@ them: a page that hangs or sleeps stops its own game and nobody else's.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -16,7 +18,7 @@ from typing import Any
 
 from ...games import Mistake, State
 from ..motions import compact, motions
-from .limits import MOST_MOVES, UNSEEN_FRAMES, EngineRoom, Lane
+from .limits import MOST_MOVES, UNSEEN_FRAMES, Busy, EngineRoom, Gone, Lane
 from .players import Player
 from .seat import LETTERS, position, start_state
 
@@ -24,7 +26,7 @@ FRAMES_A_SECOND = 30.0
 SLICE_SECONDS = 0.02  # of full speed before the thread is handed to the next visitor
 PAUSE_AT_THE_END = 1.5  # seconds in which a finished game can be seen, at slow speeds
 SLOW = 10.0  # moves a second up to which it matters
-
+log = logging.getLogger("afterstate.web")
 Push = Callable[[dict[str, Any]], Awaitable[None]]
 
 
@@ -70,7 +72,7 @@ class Watcher:
         self.steps = 0
         self.control(speed, paused)
         if self.task is None:
-            self.task = asyncio.create_task(self._play())
+            self.task = asyncio.create_task(self._until_gone())
         return {**position(self.watched.state), "seed": str(seed)}
 
     def control(self, speed: float, paused: bool) -> None:
@@ -106,6 +108,10 @@ class Watcher:
             raise Mistake("start a game to watch first")
         return self.watched
 
+    async def _until_gone(self) -> None:
+        with contextlib.suppress(Gone):
+            await self._play()
+
     async def _play(self) -> None:
         due = 0.0
         while True:
@@ -135,10 +141,12 @@ class Watcher:
 
     async def _failed(self, error: Exception) -> None:
         self.paused, self.steps = True, 0
-        told = str(error) if isinstance(error, Mistake) else "the agent stumbled; the server's log says why"
+        told = "the agent stumbled; the server's log says why"
+        if isinstance(error, (Mistake, Busy)):
+            told = str(error) or "too many requests at once"
+        else:
+            log.error("an agent failed", exc_info=error)
         await self.push({"push": "watch.failed", "error": told})
-        if not isinstance(error, Mistake):
-            raise error
 
     async def _next_game(self, now: Watched) -> None:
         if 0 < self.speed <= SLOW:
