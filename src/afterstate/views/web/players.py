@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import re
+import threading
 import time
 from typing import NamedTuple
 
 from ... import games
 from ...games import Mistake, State
 from ...search.agents import Agent, make_agent, needs_model
+from ...search.specs import parse_spec
+from ...values.files import Model
 from .library import Library
 
 MENU = (  # what the page offers; the API takes any agent within the limits
     ("expectimax:2", "expectimax:2"),
     ("expectimax:3", "expectimax:3"),
     ("expectimax:200ms", "expectimax:200ms"),
+    ("expectimax:auto", "expectimax:auto"),
     ("greedy", "greedy"),
     ("mcts:400", "mcts:400 (tree search)"),
     ("mcts:1s", "mcts:1s (tree search)"),
+    ("mcts:d1", "mcts:d1 (1 s, then 2 s)"),
     ("rollouts:100", "rollouts:100"),
     ("random", "random"),
 )
-AGENT = re.compile(r"(random|greedy|expectimax|mcts|rollouts)(?::(\d{1,6})(ms|s)?)?")
-MOST = {"expectimax": 4, "mcts": 20_000, "rollouts": 2_000}  # layers, iterations, games
+MOST = {"expectimax": 4, "mcts": 20_000, "rollouts": 2_000, "nodes": 200_000}  # layers, iterations, games, nodes
+OPTIONS = {"leaf", "c", "trust", "prune", "downgrade", "hole"}  # none of them takes memory or time
+MOST_AGENTS = 16
+D1_SECONDS = 2.0  # the longest thought of mcts:d1
 
 
 class Thought(NamedTuple):
@@ -33,27 +39,22 @@ class Thought(NamedTuple):
     seconds: float
 
 
-def check_agent(spec: str, think_seconds: float) -> str:
+def check_agent(text: str, think_seconds: float) -> str:
     """The agent's word, if it is one and thinks within the limits.
 
     >>> check_agent("expectimax:2", 2.0)
     'expectimax:2'
     """
-    known = AGENT.fullmatch(spec)
-    if not known:
-        raise Mistake(
-            "agent must be such as greedy, expectimax:2, expectimax:200ms, mcts:400, rollouts:100 or random"
-        )
-    kind, amount, unit = known.groups()
-    if unit:
-        seconds = int(amount) / (1000 if unit == "ms" else 1)
-        if not 0 < seconds <= think_seconds:
-            raise Mistake(f"an agent may think up to {think_seconds:g} s a move here")
-    elif amount and not 1 <= int(amount) <= MOST.get(kind, 0):
-        raise Mistake(
-            f"{kind} takes a number from 1 to {MOST[kind]} here" if kind in MOST else f"{kind} takes no number"
-        )
-    return spec
+    spec = parse_spec(text)
+    if set(spec.options) - OPTIONS:
+        raise Mistake(f"these options of an agent may be set here: {', '.join(sorted(OPTIONS))}")
+    seconds = {"s": spec.budget, "d1": D1_SECONDS}.get(spec.unit, 0.0)
+    if seconds > think_seconds:
+        raise Mistake(f"an agent may think up to {think_seconds:g} s a move here")
+    counted = "nodes" if spec.unit == "nodes" else spec.name
+    if spec.unit in ("", "nodes") and spec.budget > MOST.get(counted, 0):
+        raise Mistake(f"{spec.name} takes at most {MOST[counted]} {spec.unit} here".replace("  ", " "))
+    return spec.text
 
 
 class Player:
@@ -75,11 +76,25 @@ class Player:
         began = time.perf_counter()
         values = self.values(state)
         known = [(value, action) for action, value in enumerate(values) if value is not None]
-        best = max(known)[1] if known else self.choose(state)
+        best = max(known, key=lambda pair: pair[0])[1] if known else self.choose(state)
         return Thought(values, best, time.perf_counter() - began)
 
 
-def make_player(library: Library, game: str, spec: str, model: str) -> Player:
-    """The agent of this word; a model is opened only for those who read one."""
-    known = library.open_model(model, game) if needs_model(spec) else None
-    return Player(spec, make_agent(spec, known.game if known else games.get(game), known))
+class Cast:
+    """The agents asked for lately: compiled once, shared by all, each visitor with a memory of their own."""
+
+    def __init__(self, library: Library) -> None:
+        self.library, self.lock = library, threading.Lock()
+        self.agents: dict[tuple[str, str, Model | None], Agent] = {}
+
+    def player(self, game: str, spec: str, model: str) -> Player:
+        """The agent of this word; a model is opened only for those who read one."""
+        known = self.library.open_model(model, game) if needs_model(spec) else None
+        with self.lock:
+            key = (spec, game, known)
+            rules = known.game if known else games.get(game)
+            agent = self.agents.pop(key, None) or make_agent(spec, rules, known)
+            self.agents[key] = agent  # the newest last
+            while len(self.agents) > MOST_AGENTS:
+                self.agents.pop(next(iter(self.agents)))
+        return Player(spec, agent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .fields import Fields
 from .library import Library
 from .limits import EngineRoom, Lane
-from .players import Player, check_agent, make_player
+from .players import Cast, Player, check_agent
 from .settings import Settings
 from .training import Trainings
 
@@ -16,6 +16,7 @@ class Shop:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.library = Library(settings)
+        self.cast = Cast(self.library)
         self.trainings = Trainings(settings, self.library)
         self.quick = EngineRoom(1, "moves")  # a move takes microseconds and never waits for a thought
         self.thinkers = EngineRoom(settings.threads, "thoughts")
@@ -32,7 +33,7 @@ class Shop:
         """The player a visitor chose, by the names of an agent and of a model that this server knows."""
         spec = check_agent(fields.text("agent", 40, "expectimax:2"), self.settings.think_seconds)
         model = fields.text("model", 200, "")
-        return await self.thinkers.run(lane, lambda: make_player(self.library, game, spec, model))
+        return await self.thinkers.run(lane, lambda: self.cast.player(game, spec, model))
 
     async def close(self) -> None:
         await self.trainings.close()
