@@ -1,0 +1,100 @@
+"""`afterstate reproduce`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from afterstate.games.errors import Mistake
+from afterstate.reports import find_report
+from afterstate.reports.report import Scale
+from afterstate.reports.steps import Experiment
+
+from .flags import say, write_json
+
+
+@dataclass
+class Command:
+    """Do one of the five reports again: train, test, judge, and write a page with our figures beside the reported.
+
+    What is finished is skipped and what was interrupted goes on, so the command can be stopped and given again.
+
+    examples:
+      afterstate reproduce D1
+      afterstate reproduce D4 --scale full
+      afterstate reproduce D1 --watch
+      afterstate reproduce D2 --scale full --only group0-0.1
+    """
+
+    name: tyro.conf.Positional[str]
+    """D0, D1, D2, D3 or D4."""
+    scale: Literal["quick", "full"] = "quick"
+    """quick: minutes for everything; full: the report's number of games."""
+    out: Path | None = None
+    """The folder of the experiment; by default runs/NAME-SCALE."""
+    page: Path | None = None
+    """The page to write; by default docs/results/NAME.md at full scale, NAME.md in the folder at quick scale."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where networks learn."""
+    threads: int = os.cpu_count() or 1
+    """How many threads learn and play."""
+    seed: int = 1
+    """The seed of all steps."""
+    only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="STEP")] = ()
+    """Run only the steps whose names begin with one of these words; --list shows the names."""
+    list: bool = False
+    """Show the steps and what is done of them, and run nothing."""
+    write: bool = False
+    """Write the page from what is done, and run nothing."""
+    watch: bool = False
+    """D1: first see a game, one move a second (q goes on)."""
+    commit: str = ""
+    """The commit to name on the page where the source is no git checkout."""
+    json: str | None = None
+    """Write the figures of all steps as JSON to this file (- for standard output)."""
+
+
+def run(command: Command) -> int:
+    from . import main
+
+    report = find_report(command.name)
+    if command.threads < 1:
+        raise Mistake("--threads is a whole number from 1 on")
+    if command.watch and report.name != "D1":
+        raise Mistake("--watch goes with D1; for the others: afterstate watch RUN")
+    scale = Scale(command.scale, command.device, command.threads, command.seed)
+    folder = command.out or Path("runs") / f"{report.name}-{scale.name}"
+    steps = report.steps(scale)
+    experiment = Experiment(folder, main, _tell(command), command.commit, command.device)
+    experiment.look(steps)
+    if command.list:
+        for step in steps:
+            say(f"{'done   ' if step.name in experiment.done else 'missing'} {step.name}: {experiment.command(step)}")
+        return 0
+    _check_names(command.only, [step.name for step in steps])
+    if command.watch:
+        main(["watch", "--agent", "mcts:d1", "--seed", str(command.seed)])
+    if not command.write:
+        experiment.perform(steps, command.only)
+    page = command.page or (Path("docs/results") if scale.full else folder) / f"{report.name}.md"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(report.page(experiment, scale, page.parent), encoding="utf-8")
+    if command.json:
+        write_json({name: done.__dict__ for name, done in experiment.done.items()}, command.json)
+    _tell(command)(f"{page}: {len(experiment.done)} of {len(steps)} steps are done")
+    return 0
+
+
+def _tell(command: Command) -> Callable[[str], None]:
+    return lambda text: say(text, to_stderr=command.json == "-")
+
+
+def _check_names(only: tuple[str, ...], known: list[str]) -> None:
+    for word in only:
+        if not any(name.startswith(word) for name in known):
+            raise Mistake(f"no step begins with {word!r}: write one of {', '.join(known)}")

@@ -1,0 +1,50 @@
+"""Pictures of the pages: small, readable in light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .page import Reported, reach_of
+from .steps import Done
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = ("#9a9a9a", "#d9772b", "#2f7fb8", "#4c9a4a", "#8a5fb0")
+SIZE, DOTS = (7.0, 3.4), 110
+
+
+def reach_bars(path: Path, reported: Reported, ours: Mapping[str, Done | None], tiles: Sequence[int]) -> str:
+    """A group of bars a tile: the share of games that reached it. Returns the line of Markdown that shows it."""
+    groups: dict[str, list[float]] = {"reported": [reported.reach.get(tile, 0.0) for tile in tiles]}
+    groups |= {label: [reach_of(done, tile) for tile in tiles] for label, done in ours.items() if done is not None}
+    axes = _canvas("share of games, %")
+    width = 0.8 / len(groups)
+    for k, (label, shares) in enumerate(groups.items()):
+        places = [i + (k - (len(groups) - 1) / 2) * width for i in range(len(tiles))]
+        axes.bar(places, shares, width * 0.92, label=label, color=COLOURS[k % len(COLOURS)])
+    axes.set_xticks(range(len(tiles)), [str(tile) for tile in tiles])
+    axes.set_xlabel("largest tile at least")
+    axes.legend(frameon=False, fontsize=8)
+    return _save(axes, path, "How many games reach each tile")
+
+
+def _canvas(label: str) -> Axes:
+    from matplotlib.figure import Figure
+
+    axes = Figure(figsize=SIZE, dpi=DOTS, layout="constrained").subplots()
+    axes.set_ylabel(label)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_axisbelow(True)
+    return axes
+
+
+def _save(axes: Axes, path: Path, what: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.savefig(path, metadata={"Software": None})
+    return f"![{what}]({path.name})"

@@ -1,0 +1,73 @@
+"""What a report is, and which there are."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from afterstate.games.errors import Mistake
+
+from .page import how_it_was_made
+from .steps import Experiment, Step
+
+NAMES = ("D1",)
+SCALES = ("quick", "full")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large an experiment is, and on what it runs."""
+
+    name: str = "quick"
+    device: str = "cpu"
+    threads: int = 2
+    seed: int = 1
+
+    @property
+    def full(self) -> bool:
+        return self.name == "full"
+
+    def pick(self, quick: int, full: int) -> str:
+        return str(full if self.full else quick)
+
+    @property
+    def training(self) -> tuple[str, ...]:
+        """The flags that every training gets."""
+        on = ("--device", "cuda") if self.device == "cuda" else ("--threads", str(self.threads))
+        return (*on, "--seed", str(self.seed))
+
+
+@dataclass(frozen=True)
+class Report:
+    """One of the five: what it did, as steps, and what became of it, as a page."""
+
+    name: str
+    title: str
+    about: str  # what the report did and how we do it, in Markdown
+    steps: Callable[[Scale], Sequence[Step]]
+    results: Callable[[Experiment, Path], str]  # the tables; draws pictures into a folder beside the page
+
+    def page(self, experiment: Experiment, scale: Scale, folder: Path) -> str:
+        size = "" if scale.full else "\n\n*This is the quick scale: minutes instead of the report's number of games.*"
+        again = f"afterstate reproduce {self.name} --scale {scale.name}"
+        return (
+            f"# {self.name}: {self.title}\n\n{self.about.strip()}{size}\n\n"
+            f"## Reported and ours\n\n{self.results(experiment, folder).strip()}\n\n"
+            f"## How it was made\n\n`{again}` does all of it again.\n\n{how_it_was_made(experiment.done)}\n"
+        )
+
+
+def names() -> tuple[str, ...]:
+    return NAMES
+
+
+def find_report(name: str) -> Report:
+    """The report of this name."""
+    if name.upper() not in NAMES:
+        raise Mistake(f"no report {name!r}: write one of {', '.join(NAMES)}")
+    module = importlib.import_module(f".{name.lower()}", __package__)
+    report = module.REPORT
+    assert isinstance(report, Report)
+    return report
