@@ -9,6 +9,9 @@ from typing import Annotated, Literal
 
 import tyro
 
+from afterstate import games
+from afterstate.games import Mistake
+from afterstate.search.agents import Agent
 from afterstate.views.live import Adviser, Sitting, play
 
 from .evaluate import find_agent
@@ -32,8 +35,8 @@ class Command:
     """The model that gives advice: a file, a run folder, or the name of a model in the box."""
     game: str | None = None
     """2048, threes or threes-phone; by default the game of the model."""
-    agent: str = "greedy"
-    """Who gives advice: greedy, expectimax:3, mcts:400, …"""
+    agent: str | None = None
+    """Who gives advice: greedy (the default), expectimax:3, mcts:400, …"""
     seed: int | None = None
     """The seed of the game; another one every time by default."""
     position: str | None = None
@@ -43,10 +46,20 @@ class Command:
 
 
 def run(command: Command) -> int:
-    agent = find_agent(command.agent, command.model, command.game)
+    agent = adviser(command)
+    game = agent.game if agent else games.get(command.game or "2048")
     seeds = itertools.count(int(time.time()) if command.seed is None else command.seed)
-    game = agent.game
     start = game.parse(command.position) if command.position else game.new(next(seeds))
-    state = play(Sitting(start, lambda: game.new(next(seeds)), Adviser(agent)), command.theme)
+    state = play(Sitting(start, lambda: game.new(next(seeds)), Adviser(agent) if agent else None), command.theme)
     say(f"score {state.score:,}, largest tile {state.largest:,}, {state.moves:,} moves")
     return 0
+
+
+def adviser(command: Command) -> Agent | None:
+    """Who is asked; a person can play without advice where no model is at hand and none was asked for."""
+    try:
+        return find_agent(command.agent or "greedy", command.model, command.game)
+    except Mistake:
+        if command.agent or command.model or command.game not in (None, *games.names()):
+            raise
+        return None

@@ -144,7 +144,7 @@ def save_gif(
     colours = sheet.quantize(255, method=Images.Quantize.MEDIANCUT, dither=Images.Dither.NONE)
     flat = (frame(moments, at, theme, scale).quantize(palette=colours, dither=Images.Dither.NONE) for at in shown)
     times = [round(1000 / fps)] * (len(shown) - 1) + [round(1000 * LAST)]
-    next(flat).save(path, "GIF", save_all=True, append_images=flat, duration=times, loop=0, optimize=False)
+    next(flat).save(path, "GIF", save_all=True, append_images=flat, duration=times, loop=0, optimize=True)
     return len(shown)
 
 

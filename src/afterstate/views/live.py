@@ -197,7 +197,7 @@ class Sitting:
 
     def _ask(self) -> None:
         if self.adviser is None or self.state.over:
-            self.message = "nobody to ask: start with --agent" if self.adviser is None else ""
+            self.message = "nobody to ask: give a model, or --agent mcts:400" if self.adviser is None else ""
             return
         action, self.values = self.adviser.think(self.state)
         self.message = f"{self.adviser.agent.spec} would go {ACTIONS[action]}"

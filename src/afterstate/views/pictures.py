@@ -192,7 +192,7 @@ def _veiled(image: Image, theme: str, scale: float, words: str) -> Image:
 
     side, corner = round(SIDE * scale), (round(MARGIN * scale), round((MARGIN + HEADER) * scale))
     veil = _rounded((side, side), 18 * scale, PAGE[theme]).copy()
-    veil.putalpha(veil.getchannel("A").point(lambda a: a // 2))
+    veil.putalpha(veil.getchannel("A").point(lambda a: a * 2 // 5))
     page = image.convert("RGBA")
     page.alpha_composite(veil, corner)
     sign = Images.new("RGBA", (round(250 * scale), round(64 * scale)), (0, 0, 0, 0))
