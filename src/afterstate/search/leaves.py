@@ -42,7 +42,8 @@ class Leaves:
 def network_leaves(model: Model) -> Leaves:
     """Leaves read from a model."""
     network, game = model.network, model.game
-    return plain_leaves(game, network.key, model.evaluator.value, model.weights, model.of, network.by_hint)
+    key = f"{game.name} {network.key}"
+    return plain_leaves(game, key, model.evaluator.value, model.weights, model.of, network.by_hint)
 
 
 def plain_leaves(game: Game, key: str, value: Callable[..., Any], weights: Any, of: str, reads_hint: bool) -> Leaves:
@@ -64,16 +65,16 @@ def _without_notes(key: str, value: Callable[..., Any]) -> Callable[..., Any]:
     return after_value
 
 
-def _expected(game: Game, key: str, value: Callable[..., Any], weights: Any, reads_hint: bool) -> Leaves:
+def _expected(game: Game, key: str, value: Callable[..., Any], weights: Any, by_hint: bool) -> Leaves:
     """The expectation of a value of states over what chance makes of an afterstate."""
     placements, draws = game.rules.placements, game.rules.draws
 
-    @rule_for("expected leaf", key, game.key, reads_hint)
+    @rule_for("expected leaf", key, game.key, by_hint)
     def after_value(weights: Any, notes: Notes, after: Board, aux: np.uint64) -> Number:
         boards, auxes, shares, hints, hint_shares = notes
         expected = 0.0
         for i in range(placements(after, aux, boards, auxes, shares)):
-            if reads_hint:
+            if by_hint:
                 for k in range(draws(boards[i], auxes[i], hints, hint_shares)):
                     expected += shares[i] * hint_shares[k] * value(weights, notes, boards[i], hints[k])
             else:
@@ -83,7 +84,8 @@ def _expected(game: Game, key: str, value: Callable[..., Any], weights: Any, rea
     def notes() -> Notes:
         return (*outcome_room(game.max_placements), *outcome_room(game.max_draws)[1:])
 
-    return Leaves(f"{key} of states", after_value, weights, notes, reads_hint)
+    # The tile that lands on the afterstate is the hint: no two hints may be confused on the last layer.
+    return Leaves(f"{key} of states", after_value, weights, notes, reads_hint=game.max_draws > 1)
 
 
 def outcome_room(size: Number) -> tuple[Array, Array, Array]:

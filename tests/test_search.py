@@ -1,0 +1,216 @@
+"""Expectimax against its definition, spelled out on the friendly layer."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from afterstate import games
+from afterstate.games import State
+from afterstate.search.agents import make_agent
+from afterstate.search.expectimax import AUTO_LAYERS, MOST_LAYERS
+from afterstate.search.specs import parse_spec
+from afterstate.values.files import Model
+from afterstate.values.patterns import parse_network
+
+# Few empty cells, tiles above 7 (so that the top bit of a nibble is used), something to merge.
+POSITIONS = {
+    "2048": ("1.23/2345/.987/3A12", "1..1/2123/3434/9ABC", "1212/2121/1212/212."),
+    "threes": (
+        "31.2/1453/.786/2319 hint=2 bag=13",
+        "1123/2114/9356/1232 hint=3 bag=123",
+        ".12./3121/4562/7893 hint=1 bag=23",
+    ),
+    "threes-phone": (
+        "31.2/1453/.786/2319 hint=2 deck=1,0,2",
+        "33.2/1453/.7B6/2319 hint=6+12+24 deck=1,1,0",
+    ),
+}
+
+
+def tiny_model(name: str, of: str = "afterstates", by_hint: bool = False, scale: float = 50.0) -> Model:
+    """A small network with random weights, some of them negative."""
+    game, network = games.get(name), parse_network("tiny", by_hint=by_hint)
+    model = Model(game, network, np.zeros(1, np.float32), of)
+    weights = np.random.default_rng(7).normal(scale / 4, scale, model.evaluator.size).astype(np.float32)
+    return Model(game, network, weights, of)
+
+
+def leaf(model: Model, after: object) -> float:
+    """What the network says of an afterstate; for a network of states, the mean over what chance makes of it."""
+    value = model.evaluator.value
+    if model.of == "afterstates":
+        return float(value(model.weights, after.board, after.aux))
+    return sum(p * float(value(model.weights, state.board, state.aux)) for p, state in after.outcomes())
+
+
+def of_afterstate(model: Model, after: object, layers: int) -> float:
+    if layers == 0:
+        return leaf(model, after)
+    return sum(p * of_position(model, state, layers) for p, state in after.outcomes())
+
+
+def of_position(model: Model, state: State, layers: int) -> float:
+    moves = (after for after in state.slides if after)
+    return max((a.reward + max(of_afterstate(model, a, layers - 1), 0.0) + 1 for a in moves), default=0.0)
+
+
+def by_definition(model: Model, state: State, layers: int) -> list[float | None]:
+    """The expected final score of each move, by the formulas of the module."""
+    return [
+        None if after is None else state.score + after.reward + max(of_afterstate(model, after, layers - 1), 0.0)
+        for after in state.slides
+    ]
+
+
+def approximately(values: list[float | None]) -> list[object]:
+    return [None if value is None else pytest.approx(value, rel=1e-5, abs=1e-2) for value in values]
+
+
+@pytest.mark.parametrize("name", games.names())
+def test_values_are_those_of_the_definition(name: str) -> None:
+    model = tiny_model(name)
+    for text in POSITIONS[name]:
+        state = model.game.parse(text)
+        for layers in (1, 2, 3) if name == "2048" else (1, 2):
+            agent = make_agent(f"expectimax:{layers}", model.game, model)
+            assert agent.values(state) == approximately(by_definition(model, state, layers)), (text, layers)
+
+
+def test_three_layers_of_threes_follow_the_bag() -> None:
+    model = tiny_model("threes")
+    state = model.game.parse(POSITIONS["threes"][0])
+    agent = make_agent("expectimax:3", model.game, model)
+    assert agent.values(state) == approximately(by_definition(model, state, 3))
+
+
+@pytest.mark.parametrize("name", ["2048", "threes"])
+def test_a_network_of_states_is_averaged_over_chance(name: str) -> None:
+    model = tiny_model(name, "states")
+    state = model.game.parse(POSITIONS[name][0])
+    for layers in (1, 2):
+        agent = make_agent(f"expectimax:{layers}", model.game, model)
+        assert agent.values(state) == approximately(by_definition(model, state, layers))
+
+
+def test_a_network_by_hint_tells_the_hints_apart() -> None:
+    model = tiny_model("threes", by_hint=True)
+    state = model.game.parse(POSITIONS["threes"][0])
+    agent = make_agent("expectimax:2", model.game, model)
+    assert agent.values(state) == approximately(by_definition(model, state, 2))
+
+
+def test_two_layers_of_threes_by_hand() -> None:
+    """r + E[r' + V(s'')] on a drawn board, the hint tile 3 on each border cell it can land on."""
+    game = games.get("threes")
+    network = parse_network("0")  # one cell and its images: the four corners, each read twice
+    weights = np.zeros(Model(game, network, np.zeros(1, np.float32)).evaluator.size, np.float32)
+    weights[:16] = 10 * np.arange(16)  # a corner tile is worth 20 times its index
+    model = Model(game, network, weights)
+    state = game.parse("1212/2121/1212/2...  hint=3 bag=12")
+    # Left: in every full row the first 1 and 2 make a 3, worth 3, and the rest moves up one.
+    after = state.slide("left")
+    assert after.board == game.parse("312./321./312./2... hint=3").board
+    assert after.reward == 9
+    # The 3 lands on one of the cells 3, 7, b, f with chance 1/4 each.
+    expected = 0.0
+    for cell in (3, 7, 11, 15):
+        tiles = [3, 1, 2, 0, 3, 2, 1, 0, 3, 1, 2, 0, 2, 0, 0, 0]
+        tiles[cell] = 3
+        answer = game.parse(" ".join(str(tile) for tile in tiles) + " hint=1")
+        replies = []
+        for reply in answer.slides:
+            if reply is not None:
+                corners = [int(reply.board) >> 4 * corner & 15 for corner in (0, 3, 12, 15)]
+                replies.append(reply.reward + 20 * sum(corners) + 1)
+        expected += max(replies) / 4
+    left = make_agent("expectimax:2", game, model).values(state)[3]
+    assert left == pytest.approx(state.score + 9 + expected)
+
+
+@pytest.mark.parametrize("name", games.names())
+def test_the_table_changes_nothing(name: str) -> None:
+    model = tiny_model(name)
+    layers = 4 if name == "2048" else 3
+    with_table, without = (make_agent(f"expectimax:{layers},table={bits}", model.game, model) for bits in (8, 0))
+    memory = with_table.new_memory()
+    for text in POSITIONS[name]:
+        state = model.game.parse(text)
+        values = with_table.values(state, memory)  # the same memory for all positions
+        assert values == [None if v is None else pytest.approx(v, rel=1e-6) for v in without.values(state)]
+        assert with_table.choose(state, memory) == without.choose(state)
+
+
+def test_symmetric_boards_have_equal_values() -> None:
+    model = tiny_model("2048")
+    agent = make_agent("expectimax:3", model.game, model)
+    up, right, down, left = agent.values(model.game.parse("1.23/2345/.987/3A12"))
+    turned = agent.values(model.game.parse("32.1/5432/789./21A3"))  # left and right exchanged
+    assert turned == approximately([up, left, down, right])
+
+
+def test_pruning_only_cuts_unlikely_branches() -> None:
+    model = tiny_model("2048")
+    state = model.game.parse("1.23/2345/.987/3A12")
+    full, cut, all_cut = (make_agent(f"expectimax:3,prune={p}", model.game, model).values(state) for p in (0, 0.2, 1))
+    assert full == make_agent("expectimax:3", model.game, model).values(state)
+    assert cut != full
+    assert all_cut != cut
+
+
+def test_living_beats_dying_even_when_the_network_is_gloomy() -> None:
+    model = tiny_model("2048")
+    gloomy = Model(model.game, model.network, np.full_like(model.weights, -1000.0))
+    state = model.game.parse("1212/2121/1212/2122")  # every move keeps the score the same or better
+    agent = make_agent("expectimax:2", model.game, gloomy)
+    values = [value for value in agent.values(state) if value is not None]
+    assert all(value >= state.score for value in values)
+    assert agent.choose(state) in state.legal
+
+
+def test_past_32768_the_search_is_exact() -> None:
+    model = tiny_model("2048")
+    state = model.game.parse("65536 32768 16384 8192 / 2 32768 2 4 / 4 2 4 2 / 2 4 2 0")
+    agent = make_agent("expectimax:2", model.game, model)
+    assert agent.values(state) == approximately(by_definition(model, state, 2))
+
+
+def test_deepening_by_nodes_is_reproducible_and_stays_in_its_budget() -> None:
+    model = tiny_model("2048")
+    state = model.game.parse("1.23/2345/.987/3A12")
+    agent = make_agent("expectimax:2000nodes", model.game, model)
+    first, second = agent.new_memory(), agent.new_memory()
+    assert agent.values(state, first) == agent.values(state, second)
+    shallow, deep = (make_agent(f"expectimax:{n}", model.game, model).values(state) for n in (1, 3))
+    assert agent.values(state) != shallow
+    few = make_agent("expectimax:1nodes", model.game, model).values(state)
+    assert few in (shallow, make_agent("expectimax:2", model.game, model).values(state))
+    assert deep != shallow
+
+
+def test_a_time_limit_finishes_some_layers() -> None:
+    model = tiny_model("2048")
+    state = model.game.parse("1.23/2345/.987/3A12")
+    values = make_agent("expectimax:20ms", model.game, model).values(state)
+    by_layers = [make_agent(f"expectimax:{n}", model.game, model).values(state) for n in range(1, 6)]
+    assert values in by_layers or all(v is None or math.isfinite(v) for v in values)
+    assert [v is None for v in values] == [v is None for v in by_layers[0]]
+
+
+def test_auto_looks_farther_the_fuller_the_board() -> None:
+    model = tiny_model("2048")
+    for text in ("1.23/2345/.987/3A12", "1..1/21.3/3.34/9ABC"):
+        state = model.game.parse(text)
+        layers = AUTO_LAYERS[state.cells.count(0)]
+        auto = make_agent("expectimax:auto", model.game, model).values(state)
+        assert auto == make_agent(f"expectimax:{layers}", model.game, model).values(state)
+    assert list(AUTO_LAYERS) == sorted(AUTO_LAYERS, reverse=True)
+
+
+def test_too_many_layers_is_a_mistake() -> None:
+    model = tiny_model("2048")
+    with pytest.raises(games.Mistake, match=f"at most {MOST_LAYERS} layers"):
+        make_agent(f"expectimax:{MOST_LAYERS + 1}", model.game, model)
+    assert parse_spec(f"expectimax:{MOST_LAYERS}").budget == MOST_LAYERS

@@ -1,0 +1,113 @@
+"""Monte Carlo: rollouts, UCT, and the tree on network leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_search import POSITIONS, tiny_model
+
+from afterstate import games
+from afterstate.search.agents import make_agent
+from afterstate.search.mcts import SIZE
+from afterstate.search.uct import ROOT
+
+
+@pytest.mark.parametrize("name", games.names())
+@pytest.mark.parametrize("spec", ["rollouts:30", "mcts:60", "mcts:60,leaf=value", "expectimax:2"])
+def test_every_player_only_plays_legal_moves(name: str, spec: str) -> None:
+    model = tiny_model(name)
+    agent = make_agent(spec, model.game, model)
+    memory, state = agent.new_memory(), model.game.new(seed=3)
+    for _ in range(150):
+        if state.over:
+            break
+        action = agent.choose(state, memory)
+        assert action in state.legal
+        state = state.play(action)
+    ended = model.game.parse("1313/3131/1313/3131" + ("" if name == "2048" else " hint=1"))
+    assert ended.over
+    assert agent.choose(ended, memory) == -1
+
+
+def test_rollouts_of_a_forced_ending_are_exact() -> None:
+    game = games.get("2048")
+    state = game.parse("2343/4565/2343/566.")  # right merges the sixes and then little is left
+    values = make_agent("rollouts:2000", game).values(state)
+    right = values[1]
+    assert right is not None
+    assert right > state.score + 128
+
+
+def test_uct_counts_every_iteration_once() -> None:
+    game = games.get("2048")
+    agent = make_agent("mcts:200", game)
+    memory, state = agent.new_memory(), game.parse(POSITIONS["2048"][0])
+    agent.choose(state, memory)
+    tree = memory[1]
+    assert tree.visits[ROOT] == 200
+    children = [child for child in tree.children[ROOT] if child]
+    assert sum(tree.visits[child] for child in children) == 200
+    assert sum(tree.totals[child] for child in children) == pytest.approx(tree.totals[ROOT])
+    assert len(children) == len(state.legal)
+
+
+def test_uct_explores_by_the_mean_of_the_node() -> None:
+    """An unlucky first rollout does not bury a move: bounds are wide while the node itself does well."""
+    game = games.get("2048")
+    state = game.new(seed=5)
+    agent = make_agent("mcts:400", game)
+    memory = agent.new_memory()
+    agent.choose(state, memory)
+    tree = memory[1]
+    visits = [tree.visits[child] for child in tree.children[ROOT] if child]
+    assert min(visits) > 20
+
+
+def test_same_seed_same_moves() -> None:
+    for spec in ("mcts:50", "mcts:50,leaf=value", "rollouts:10"):
+        model = tiny_model("2048")
+        agent = make_agent(spec, model.game, model)
+
+        def play(agent: object = agent, model: object = model) -> list[int]:
+            memory, state, found = agent.new_memory(), model.game.new(seed=11), []
+            while not state.over and len(found) < 60:
+                found.append(agent.choose(state, memory))
+                state = state.play(found[-1])
+            return found
+
+        assert play() == play()
+
+
+def test_the_tree_keeps_what_it_knows_of_the_position_that_came_up() -> None:
+    model = tiny_model("2048")
+    agent = make_agent("mcts:400,leaf=value", model.game, model)
+    memory, state = agent.new_memory(), model.game.parse("1212/2121/1212/21.3 seed=4")
+    for _ in range(3):
+        action = agent.choose(state, memory)
+        state = state.play(action)
+        if state.over:
+            break
+        tree = memory[3]
+        before = int(tree.meter[SIZE])
+        matching = np.flatnonzero((tree.boards[:before] == state.board) & (np.arange(before) > 0))
+        known = max((tree.visits[node] for node in matching), default=0.0)
+        agent.choose(state, memory)
+        assert tree.boards[ROOT] == state.board
+        assert tree.visits[ROOT] >= 400 + known - 1e-9 or known == 0
+        assert tree.counts[ROOT].sum() == tree.visits[ROOT]
+
+
+def test_values_of_the_tree_approach_expectimax() -> None:
+    """On a nearly full board the tree sees all outcomes, and its best move is that of a deep search."""
+    model = tiny_model("2048")
+    state = model.game.parse("1.23/2345/6987/3A12")
+    deep = make_agent("expectimax:4", model.game, model)
+    tree = make_agent("mcts:20000,leaf=value", model.game, model)
+    assert tree.choose(state) == deep.choose(state)
+
+
+def test_time_limits_are_read_inside_compiled_code() -> None:
+    game = games.get("2048")
+    state = game.new(seed=1)
+    for spec in ("mcts:20ms", "rollouts:20ms", "mcts:d1"):
+        assert make_agent(spec, game).choose(state) in state.legal
