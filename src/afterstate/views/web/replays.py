@@ -7,6 +7,7 @@ which the engine draws the same chance again.
 from __future__ import annotations
 
 import re
+import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from .seat import LETTERS, play_actions, start_state
 LISTED = 2000  # games of a file that are listed
 WORST = 12  # mistakes that are told
 SLICE_SECONDS = 0.05
+DEMO_SECONDS = 3.0
 REWARD = re.compile(r"\[([0-9]{1,12})\]")
 
 
@@ -159,6 +161,24 @@ def list_records(text: str) -> dict[str, Any]:
     if not found:
         raise Mistake(first_wrong or "the file is empty")
     return {"games": found, "wrong": wrong}
+
+
+async def play_one(player: Player, game: str, run: Callable[[Callable[[], None]], Awaitable[None]]) -> dict[str, Any]:
+    """A game by the agent, to be looked at: whole, or as far as it comes in a few seconds."""
+    seed = secrets.randbelow(10**6)
+    state, letters = start_state(game, seed, None), []
+
+    def a_while() -> None:
+        nonlocal state
+        began = time.perf_counter()
+        while not state.over and time.perf_counter() - began < SLICE_SECONDS:
+            letters.append(LETTERS[player.choose(state)])
+            state = state.play(LETTERS.index(letters[-1]))
+
+    end = time.monotonic() + DEMO_SECONDS
+    while not state.over and time.monotonic() < end and len(letters) < MOST_MOVES:
+        await run(a_while)
+    return {"game": game, "seed": str(seed), "board": None, "actions": "".join(letters)}
 
 
 async def find_mistakes(

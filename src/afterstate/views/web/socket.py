@@ -8,6 +8,7 @@
     play.ask     agent, model?               the four expected final scores
     watch.start  game, agent, model?, seed?, speed, paused
     watch.control speed, paused · watch.step · watch.seen frame · watch.record
+    replay.demo  game, agent, model?         a game of the agent
     replay.mistakes  (a game, see replays.py) agent, model?
 
 Moves are answered at once; thinking happens beside them, one thought a visitor, the newest question first.
@@ -40,7 +41,7 @@ from .limits import (
     Gone,
     Lane,
 )
-from .replays import Replay, find_mistakes
+from .replays import Replay, find_mistakes, play_one
 from .seat import Seat, position
 from .shop import Shop
 from .watching import Watcher
@@ -191,6 +192,11 @@ class Visitor:
     async def record(self, fields: Fields) -> Answer:
         return self.watcher.record()
 
+    async def demo(self, fields: Fields) -> Answer:
+        game = fields.choice("game", games.names())
+        player = await self.shop.player(self.thinking, game, fields)
+        return await play_one(player, game, lambda job: self.shop.thinkers.run(self.thinking, job))
+
     async def mistakes(self, fields: Fields) -> Answer:
         run = self.shop.thinkers.run
         replay = await run(self.thinking, lambda: Replay.of(fields))
@@ -217,6 +223,7 @@ DEEDS: dict[str, Callable[[Visitor, Fields], Awaitable[Answer | None]]] = {
 }
 THOUGHTS: dict[str, Callable[[Visitor, Fields], Awaitable[Answer]]] = {
     "play.ask": Visitor.ask,
+    "replay.demo": Visitor.demo,
     "replay.mistakes": Visitor.mistakes,
 }
 

@@ -97,7 +97,7 @@ async function begin() {
   const refresh = () => {
     players("play", document.querySelector("#play-games [aria-checked=true]")?.dataset.value ?? "2048");
     players("watch", watchGame());
-    players("replay", document.body.dataset.replayGame ?? "2048");
+    players("replay", document.body.dataset.replayGame ?? store.get("play.game", "2048"));
   };
   setupReplay(lab);
   setupWatch(lab);

@@ -1,7 +1,7 @@
 // The Replay tab: a recorded game position by position, its score as a strip, its mistakes as marks.
 import { Board } from "./board.js";
 import { link } from "./socket.js";
-import { $, ACTIONS, ARROWS, api, copy, hint, make, number, oops, toast, typing } from "./util.js";
+import { $, ACTIONS, ARROWS, api, copy, hint, make, number, oops, store, toast, typing } from "./util.js";
 
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const MOST_TEXT = 7_500_000; // characters of a file that are sent
@@ -83,18 +83,11 @@ async function choose(game, file) {
 }
 
 async function demo() {
-  const game = "2048";
+  const agent = $("replay-agent").value;
+  $("replay-demo").disabled = true;
   try {
-    $("replay-demo").disabled = true;
-    await link.ask("watch.start", { game, agent: "greedy", model: "", speed: 0, paused: false });
-    let record = null;
-    for (let tries = 0; tries < 40; tries++) {
-      await new Promise((resolve) => setTimeout(resolve, 150));
-      record = await link.ask("watch.record");
-      if (record.actions.length > 600) break;
-    }
-    await link.ask("watch.control", { speed: 1, paused: true });
-    await openReplay({ ...record, title: "Game of the greedy agent" });
+    const record = await link.ask("replay.demo", { game: store.get("play.game", "2048"), agent, model: $("replay-model").value });
+    await openReplay({ ...record, title: `A game of ${agent}` });
   } catch (error) { oops(error); } finally { $("replay-demo").disabled = false; }
 }
 
