@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 class Command:
     """Open the page: play, watch agents, replay games, follow and start trainings.
 
-    Examples:
-        afterstate serve
-        afterstate serve --port 8000 --runs experiments --models downloads
-        afterstate serve --host 0.0.0.0 --name lab.example.org --trainings 0
+    examples:
+      afterstate serve
+      afterstate serve --port 8000 --runs experiments --models downloads
+      afterstate serve --host 0.0.0.0 --name lab.example.org --think 0.5
     """
 
     host: str = "127.0.0.1"
@@ -35,8 +35,8 @@ class Command:
     """Further folders with model files."""
     name: list[str] = field(default_factory=list)
     """Further host names by which the page may be opened, when it is served to others."""
-    trainings: int = 1
-    """How many trainings may be started from the page at once; 0 allows none."""
+    trainings: int | None = None
+    """How many trainings may run at once from the page; by default 1, and 0 when others can open it."""
     think: float = 2.0
     """Seconds that an agent may think about a move."""
     visitors: int = 256
@@ -63,11 +63,17 @@ def run(command: Command) -> int:
         runs=command.runs,
         models=tuple(command.models),
         hosts=tuple(command.name),
-        trainings=max(0, command.trainings),
+        trainings=_trainings(command),
         think_seconds=command.think,
         visitors=command.visitors,
     )
     return _serve(make_server(settings), _listen(command.host, command.port), command.open)
+
+
+def _trainings(command: Command) -> int:
+    if command.trainings is None:
+        return 1 if command.host in ("127.0.0.1", "localhost", "::1") else 0
+    return max(0, command.trainings)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -113,14 +113,21 @@ async def board_read(shop: Shop, request: Request) -> dict[str, Any]:
     return position(games.get(game).parse(board))
 
 
+async def read_upload(shop: Shop, request: Request) -> Fields:
+    """A long body; only a few at a time."""
+    if shop.uploads.locked():
+        raise Busy
+    async with shop.uploads:
+        return await read_fields(request, RECORDS_BYTES + BODY_BYTES)
+
+
 async def records_listed(shop: Shop, request: Request) -> dict[str, Any]:
-    fields = await read_fields(request, RECORDS_BYTES + BODY_BYTES)
-    text = fields.text("text", RECORDS_BYTES)
+    text = (await read_upload(shop, request)).text("text", RECORDS_BYTES)
     return await shop.thinkers.run(shop.lane(_address(request)), lambda: list_records(text))
 
 
 async def replayed(shop: Shop, request: Request) -> dict[str, Any]:
-    fields = await read_fields(request, RECORDS_BYTES + BODY_BYTES)
+    fields = await read_upload(shop, request)
     return await shop.thinkers.run(shop.lane(_address(request)), lambda: Replay.of(fields).told())
 
 
@@ -216,8 +223,7 @@ def create_app(settings: Settings) -> Guard:
         WebSocketRoute("/ws", socket),
     ]
     app = Starlette(routes=routes, lifespan=life, exception_handlers={HTTPException: _refused})
-    here = LOOPBACK if settings.host in LOOPBACK else (*LOOPBACK, settings.host)
-    return Guard(app, (*here, *settings.hosts))
+    return Guard(app, (*LOOPBACK, settings.host, *settings.hosts), by_number=settings.host in ("0.0.0.0", "::"))
 
 
 def _warm_up() -> None:

@@ -7,6 +7,8 @@ another site is refused by its `Origin`, for WebSockets too. Programs send no or
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 import logging
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
@@ -50,8 +52,8 @@ def host_name(text: str) -> str:
 class Guard:
     """Refuses strangers before anything of the page runs, and hides accidents from everyone."""
 
-    def __init__(self, app: App, hosts: Iterable[str]) -> None:
-        self.app = app
+    def __init__(self, app: App, hosts: Iterable[str], by_number: bool = False) -> None:
+        self.app, self.by_number = app, by_number
         self.hosts = {host.lower().strip("[]") for host in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,7 +72,7 @@ class Guard:
     def _refusal(self, scope: Scope) -> str:
         lines = dict(scope["headers"])
         host = lines.get(b"host", b"").decode("latin-1")
-        if host_name(host) not in self.hosts:
+        if not self._known(host_name(host)):
             return "unknown host name: open the page by the address that afterstate serve printed"
         origin = lines.get(b"origin")
         if origin is not None:
@@ -81,6 +83,14 @@ class Guard:
         if lines.get(b"sec-fetch-site") == b"cross-site" and not navigation:
             return "requests from other sites are refused"
         return ""
+
+    def _known(self, host: str) -> bool:
+        """One of our names; an address in numbers cannot be pointed here by someone else's name server."""
+        if host in self.hosts:
+            return True
+        with contextlib.suppress(ValueError):
+            return self.by_number and bool(ipaddress.ip_address(host))
+        return False
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send, why: str) -> None:
         if scope["type"] == "websocket":

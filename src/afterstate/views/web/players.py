@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from typing import NamedTuple
@@ -64,7 +65,8 @@ class Player:
         self.spec, self.agent, self.memory = spec, agent, agent.new_memory()
 
     def values(self, state: State) -> list[float | None]:
-        return self.agent.values(state, self.memory)
+        values = self.agent.values(state, self.memory)
+        return [value if value is not None and math.isfinite(value) else None for value in values]
 
     def choose(self, state: State) -> int:
         return self.agent.choose(state, self.memory)

@@ -59,7 +59,7 @@ class Replay:
             "motions": [compact(motions(before, action, after)) for before, action, after in steps],
             "scores": [state.score for state in self.states],
             "hints": [list(state.hint) for state in self.states] if self.states[0].hint else None,
-            "texts_end": self.states[-1].text,
+            "fields": [state.text.partition(" ")[2] for state in self.states] if self.states[0].hint else None,
         }
 
 

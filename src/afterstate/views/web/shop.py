@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from .fields import Fields
 from .library import Library
 from .limits import EngineRoom, Lane
 from .players import Cast, Player, check_agent
 from .settings import Settings
 from .training import Trainings
+
+UPLOADS = 4  # records files that may be on their way at once; each is held in memory
 
 
 class Shop:
@@ -20,6 +24,7 @@ class Shop:
         self.trainings = Trainings(settings, self.library)
         self.quick = EngineRoom(1, "moves")  # a move takes microseconds and never waits for a thought
         self.thinkers = EngineRoom(settings.threads, "thoughts")
+        self.uploads = asyncio.Semaphore(UPLOADS)
         self.visitors = 0
         self.lanes: dict[str, Lane] = {}  # of callers without a WebSocket, by address
 

@@ -149,36 +149,36 @@ class Watcher:
         await self.push({"push": "watch.failed", "error": told})
 
     async def _next_game(self, now: Watched) -> None:
-        if 0 < self.speed <= SLOW:
+        if 0 < self.speed <= SLOW and not self.paused:
             await asyncio.sleep(PAUSE_AT_THE_END)
         now.games += 1
         now.total += now.state.score
         now.seed += 1
         now.actions.clear()
         now.state = start_state(now.game, now.seed, None)
+        if now is self.watched:
+            await self._push(now, now.state, {"motions": "", "values": None, "think_ms": 0.0, "rate": 0.0})
 
     async def _show(self, now: Watched, played: Played) -> None:
         clock = time.monotonic()
         self.recent.append((clock, played.moves))
         span = clock - self.recent[0][0]
         counted = sum(moves for _, moves in list(self.recent)[1:])
+        last_move = {
+            "motions": compact(motions(played.before, played.action, played.after)) if played.moves == 1 else "",
+            "values": played.values,
+            "best": played.action,
+            "choices": list(played.before.legal),
+            "think_ms": 1000 * played.seconds / max(1, played.moves),
+            "rate": counted / span if span > 0 else 0.0,
+        }
+        await self._push(now, played.after, last_move)
+
+    async def _push(self, now: Watched, state: State, more: dict[str, Any]) -> None:
         self.frame += 1
-        moved = motions(played.before, played.action, played.after)
-        await self.push(
-            {
-                "push": "watch",
-                **position(played.after),
-                "frame": self.frame,
-                "motions": compact(moved) if played.moves == 1 else "",
-                "values": played.values,
-                "best": played.action,
-                "choices": list(played.before.legal),
-                "think_ms": 1000 * played.seconds / max(1, played.moves),
-                "rate": counted / span if span > 0 else played.moves / max(played.seconds, 1e-6),
-                "games": now.games + played.after.over,
-                "mean": (now.total + played.after.score * played.after.over) / max(1, now.games + played.after.over),
-            }
-        )
+        games, total = now.games + state.over, now.total + state.score * state.over
+        tally = {"frame": self.frame, "games": games, "mean": total / max(1, games)}
+        await self.push({"push": "watch", **position(state), **more, **tally})
 
 
 def _stretch(now: Watched, most: int) -> Played:

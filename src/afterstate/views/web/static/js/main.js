@@ -47,6 +47,7 @@ export function openTab(name, focus = true) {
   if (name !== "watch") leaveWatch();
   if (name === "learn") enterLearn(); else leaveLearn();
   if (name === "watch") enterWatch();
+  if (name !== "learn" && lab) fetchModels();
   if (focus) $(`${name}-board`)?.focus({ preventScroll: true });
 }
 
@@ -74,6 +75,14 @@ function players(prefix, game) {
   fill($(`${prefix}-model`), models.length ? models.map(({ name, title }) => [name, title]) : [["", "none found"]], store.get(`${prefix}.model`));
   $(`${prefix}-agent`).onchange = keep("agent");
   $(`${prefix}-model`).onchange = keep("model");
+}
+
+// A training may have made a model since the page was opened.
+async function fetchModels() {
+  const { models } = await api("/api/models").catch(() => lab);
+  if (JSON.stringify(models) === JSON.stringify(lab.models)) return;
+  lab.models = models;
+  document.dispatchEvent(new CustomEvent("models"));
 }
 
 function fromHash() {

@@ -4,7 +4,7 @@ import { Bars } from "./bars.js";
 import { Board, describe } from "./board.js";
 import { openEditor } from "./editor.js";
 import { link } from "./socket.js";
-import { $, ACTIONS, ARROWS, LETTERS, copy, duration, hint, number, oops, seedOf, segments, store, toast, typing } from "./util.js";
+import { $, ACTIONS, ARROWS, LETTERS, copy, duration, hint, number, oops, patience, seedOf, segments, store, toast, typing } from "./util.js";
 
 const KEYS = {
   ArrowUp: 0, ArrowRight: 1, ArrowDown: 2, ArrowLeft: 3, w: 0, d: 1, s: 2, a: 3, k: 0, l: 1, j: 2, h: 3,
@@ -18,6 +18,7 @@ let actions = "";
 let queue = [];
 let busy = false;
 let asked = 0;
+let waited = () => {};
 let chooseGame = () => {};
 
 export function setupPlay(laboratory, share) {
@@ -191,6 +192,7 @@ function after(position) {
   clearTimeout(keeping);
   keeping = setTimeout(keep, 400);
   asked++;
+  waited();
   bars.clear();
   $("play-ask-note").textContent = "Expected final score of each move.";
   if ($("play-auto").checked && !position.over && !queue.length) ask();
@@ -204,16 +206,18 @@ async function ask() {
   if (!current || current.over) return;
   const mine = ++asked;
   const [agent, model] = [$("play-agent").value, $("play-model").value];
-  const slow = setTimeout(() => { if (mine === asked) $("play-ask-note").textContent = "Thinking…"; }, 150);
+  waited();
+  waited = patience($("play-ask-note"));
   try {
     const answer = await link.ask("play.ask", { agent, model });
     if (mine !== asked) return;
+    waited();
     bars.show(answer.values, answer.best, answer.legal);
     $("play-ask-note").textContent = `${agent} would go ${ACTIONS[answer.best]} ${ARROWS[answer.best]}, after ${duration(answer.think_ms)}.`;
     say(`Advice: ${ACTIONS[answer.best]}.`);
   } catch (error) {
     if (mine === asked) { $("play-ask-note").textContent = "No advice."; oops(error); }
-  } finally { clearTimeout(slow); }
+  } finally { if (mine === asked) waited(); }
 }
 
 function review() {

@@ -167,9 +167,7 @@ function controls() {
 // The text of the position on the screen: its tiles, and what is known of the next one.
 function withText(use) {
   if (!played) return;
-  const next = played.hints?.[at];
-  const rows = played.cells(at).join(" ");
-  use(`${rows}${next ? ` hint=${next.join("+")}` : ` score=${played.scores[at]}`}`);
+  use(`${played.cells(at).join(" ")} ${played.fields?.[at] ?? `score=${played.scores[at]}`}`);
 }
 
 async function find() {

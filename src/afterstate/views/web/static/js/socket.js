@@ -1,5 +1,5 @@
 // One WebSocket to the server: questions with answers, and news that the server pushes.
-const PATIENCE = 30000;
+const PATIENCE = 180000; // the first use of an agent compiles it
 
 class Link {
   constructor() {

@@ -120,3 +120,10 @@ export function hint(box, next) {
   tiles.replaceChildren(...next.map((tile) => make("span", { class: "mini", "data-tile": tile }, String(tile))));
   box.setAttribute("aria-label", `next tile ${next.join(" or ")}`);
 }
+
+// Says what takes so long: first that the agent thinks, then that it is being compiled. Returns what ends it.
+export function patience(note, thinking = "Thinking…") {
+  const soon = setTimeout(() => { note.textContent = thinking; }, 200);
+  const late = setTimeout(() => { note.textContent = "Preparing this agent: compiled on first use, then kept."; }, 2500);
+  return () => { clearTimeout(soon); clearTimeout(late); };
+}

@@ -2,7 +2,7 @@
 import { Bars } from "./bars.js";
 import { Board } from "./board.js";
 import { link } from "./socket.js";
-import { $, compact, duration, hint, number, oops, seedOf, segments, store, toast } from "./util.js";
+import { $, compact, duration, hint, number, oops, patience, seedOf, segments, store, toast } from "./util.js";
 
 const SPEEDS = [1, 2, 5, 10, 20, 60, 200, 0]; // moves a second; 0 is as fast as it goes
 const board = new Board($("watch-board"));
@@ -13,6 +13,7 @@ let playing = false;
 let opened = false;
 let waiting = null; // the newest frame not drawn yet
 let spokenAt = 0;
+let ready = () => {}; // ends the note that the agent is being prepared
 
 export function setupWatch(laboratory) {
   lab = laboratory;
@@ -28,7 +29,11 @@ export function setupWatch(laboratory) {
   speedText();
   $("watch-speed").addEventListener("input", () => { speedText(); store.set("watch.speed", Number($("watch-speed").value)); control(); });
   $("watch-play").addEventListener("click", toggle);
-  $("watch-step").addEventListener("click", () => { setPlaying(false); link.ask("watch.step").catch(oops); });
+  $("watch-step").addEventListener("click", () => {
+    setPlaying(false);
+    ready = patience($("watch-think"));
+    link.ask("watch.step").catch(oops);
+  });
   $("watch-new").addEventListener("click", () => begin().catch(oops));
   $("watch-to-replay").addEventListener("click", review);
   for (const id of ["watch-agent", "watch-model"]) $(id).addEventListener("change", () => begin().catch(oops));
@@ -42,7 +47,7 @@ export function setupWatch(laboratory) {
     if (!waiting) requestAnimationFrame(draw);
     waiting = frame;
   });
-  link.on("watch.failed", ({ error }) => { setPlaying(false); toast(error, true); });
+  link.on("watch.failed", ({ error }) => { ready(); setPlaying(false); toast(error, true); });
   link.on("link", (up) => { if (!up) { opened = false; setPlaying(false); } });
 }
 
@@ -61,9 +66,10 @@ function speedText() {
 
 async function begin() {
   opened = true;
-  const started = await link.ask("watch.start", {
-    game, agent: $("watch-agent").value, model: $("watch-model").value, seed: seedOf($("watch-seed")), speed: speed(), paused: !playing,
-  });
+  const fields = { game, agent: $("watch-agent").value, model: $("watch-model").value, seed: seedOf($("watch-seed")), speed: speed(), paused: !playing };
+  waiting = null;
+  ready();
+  const started = await link.ask("watch.start", fields);
   board.game = game;
   $("watch-next").querySelector("[data-board]").dataset.palette = game;
   bars.clear();
@@ -71,11 +77,13 @@ async function begin() {
   $("watch-games-done").textContent = "0";
   board.show(started.cells);
   facts(started);
+  if (playing) ready = patience($("watch-think"));
 }
 
 function toggle() {
   if (!opened) return begin().then(toggle, oops);
   setPlaying(!playing);
+  if (playing) ready = patience($("watch-think"), "");
   control();
 }
 
@@ -90,13 +98,15 @@ const control = () => { if (opened) link.ask("watch.control", { speed: speed(), 
 function draw() {
   const frame = waiting;
   waiting = null;
+  ready();
+  $("watch-think").textContent = "";
   if (!frame || frame.game !== game) return;
   if (frame.motions && (speed() > 0 && speed() <= 10)) board.move(frame.cells, frame.motions);
   else board.show(frame.cells);
   facts(frame);
   if (frame.values) bars.show(frame.values, frame.best, frame.choices);
-  $("watch-rate").textContent = frame.rate >= 100 ? compact(frame.rate) : frame.rate.toFixed(1);
-  $("watch-time").textContent = `${duration(frame.think_ms)} a move`;
+  if (frame.rate) $("watch-rate").textContent = frame.rate >= 100 ? compact(frame.rate) : frame.rate.toFixed(1);
+  if (frame.think_ms) $("watch-time").textContent = `${duration(frame.think_ms)} a move`;
   $("watch-games-done").textContent = number(frame.games);
   $("watch-mean").textContent = frame.games ? number(frame.mean) : "–";
   const now = performance.now();
