@@ -12,6 +12,7 @@ The names below are the public ones; they are imported when first used, so that 
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -65,3 +66,16 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext afterstate`: positions are drawn in this notebook."""
+    from .views.notebook import install
+
+    install(shell)
+
+
+if "IPython" in sys.modules:
+    from .views.notebook import install_if_there
+
+    install_if_there(sys.modules)

@@ -14,8 +14,8 @@ from afterstate.games import Mistake
 from afterstate.search.agents import Agent
 from afterstate.views.live import Adviser, Sitting, play
 
-from .evaluate import find_agent
 from .flags import say
+from .players import find_agent
 
 
 @dataclass

@@ -10,7 +10,7 @@ import tyro
 from afterstate.games import Mistake
 from afterstate.views.live import watch
 
-from .evaluate import find_agent
+from .players import find_agent
 
 
 @dataclass
