@@ -123,11 +123,9 @@ def document() -> Schema:
         ),
         "/api/replay": _post("Every position of a recorded game", _object([], **RECORDED), played),
         "/api/runs": _get("Trainings and where they stand", _object(["runs"], runs=LIST)),
-        "/api/runs/{name}": _get(
-            "The learning curve of a run, from byte `after` on", _object(["points", "next"]), run
-        ),
+        "/api/runs/{name}": _get("The learning curve of a run, from byte after on", _object(["points", "next"]), run),
         "/api/trainings": _post("Start a training", TRAINING, _object(["name"])),
         "/api/trainings/stop": _post("Stop a training", _object(["name"], name=NAME), _object(["name"])),
     }
-    about = "Advice, replays and learning curves of 2048-like games. Boards are read as `afterstate hint` reads them."
+    about = "Advice, replays and learning curves of 2048-like games. Boards are written as for the command hint."
     return {"openapi": "3.1.0", "info": {"title": "afterstate", "version": "1", "description": about}, "paths": paths}

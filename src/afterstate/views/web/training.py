@@ -16,13 +16,13 @@ from typing import Any
 
 from ... import games
 from ...games import Mistake
+from ...values.patterns import NAMES, NOTES, parse_network
 from .fields import Fields
 from .library import Library
 from .settings import Settings
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 NETWORK = re.compile(r"[A-Za-z0-9+,]{1,60}")
-NETWORKS = ("4x6", "8x4", "6x6", "8x6")
 RULES = ("tc", "td")
 LONGEST = 24 * 3600
 STOP_SECONDS = 20.0
@@ -49,7 +49,7 @@ class Trainings:
         self.tasks: set[asyncio.Task[None]] = set()
 
     def choices(self) -> dict[str, Any]:
-        return {"allowed": self.settings.trainings > 0, "networks": list(NETWORKS), "rules": list(RULES)}
+        return {"allowed": self.settings.trainings > 0, "networks": NOTES, "rules": list(RULES)}
 
     async def start(self, fields: Fields) -> dict[str, Any]:
         if self.settings.trainings <= 0:
@@ -79,9 +79,10 @@ class Trainings:
         name = fields.text("name", 40)
         if not NAME.fullmatch(name):
             raise Mistake("a name is made of letters, digits, - and _, such as first-run")
-        network = fields.text("network", 60, NETWORKS[0])
+        network = fields.text("network", 60, "4x6")
         if not NETWORK.fullmatch(network):
-            raise Mistake(f"network must be such as {', '.join(NETWORKS)}")
+            raise Mistake(f"network must be one of {', '.join(NAMES)}, or patterns such as 012345,456789")
+        parse_network(network)
         words = [fields.choice("game", games.names(), "2048"), "--network", network]
         words += ["--rule", fields.choice("rule", list(RULES), RULES[0])]
         for flag, low, high, otherwise in (("seconds", 1, LONGEST, 60), ("threads", 1, 64, 1), ("seed", 0, 2**53, 1)):

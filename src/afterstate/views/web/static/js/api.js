@@ -24,7 +24,7 @@ function entry(path, method, about) {
     : `curl -s ${location.origin}${path}`;
   const parts = [make("div", { class: "card-head" }, make("h2", {}, make("span", { class: `verb ${method}` }, method.toUpperCase()), make("code", {}, path)), make("span", { class: "note" }, about.summary)), make("pre", {}, call)];
   if (sent) parts.push(make("details", {}, make("summary", {}, "What it takes"), fields(sent)));
-  if (got.properties) parts.push(make("details", {}, make("summary", {}, "What it answers"), fields(got)));
+  if (Object.keys(got.properties ?? {}).length) parts.push(make("details", {}, make("summary", {}, "What it answers"), fields(got)));
   return make("section", { class: "card" }, ...parts);
 }
 

@@ -21,7 +21,10 @@ export function setupLearn(laboratory) {
   segments($("learn-axis"), AXES, axis, (value) => { axis = value; draw(); });
   const form = $("train-form");
   fill(form.elements.game, lab.games.map(({ name, title }) => [name, title]));
-  fill(form.elements.network, lab.training.networks.map((name) => [name, name]));
+  fill(form.elements.network, Object.keys(lab.training.networks).map((name) => [name, name]));
+  const about = () => { $("train-note").textContent = `${form.elements.network.value}: ${lab.training.networks[form.elements.network.value]}.`; };
+  form.elements.network.addEventListener("change", about);
+  about();
   fill(form.elements.rule, lab.training.rules.map((name) => [name, name.toUpperCase()]));
   form.elements.name.value = freshName();
   form.addEventListener("submit", start);

@@ -70,7 +70,7 @@ async function openFile(file) {
   if (cut) text = text.slice(0, text.lastIndexOf("\n") + 1);
   const found = await api("/api/records", { text });
   lines = text.split("\n");
-  $("replay-list").replaceChildren(...found.games.map((game, i) => make("button", { class: "item", role: "option", "data-line": game.line, onclick: () => choose(game, file.name) },
+  $("replay-list").replaceChildren(...found.games.map((game, i) => make("button", { class: "item", "data-line": game.line, onclick: () => choose(game, file.name) },
     make("span", {}, `${i + 1}`), make("b", {}, `${number(game.score)}`), make("span", {}, `${number(game.moves)} moves`))));
   if (cut) toast(`The file is long: its first ${number(found.games.length)} games are listed.`);
   else if (found.wrong) toast(`${found.wrong} lines are no game records.`, true);
@@ -78,7 +78,7 @@ async function openFile(file) {
 }
 
 async function choose(game, file) {
-  for (const item of $("replay-list").children) item.setAttribute("aria-selected", item.dataset.line === String(game.line));
+  for (const item of $("replay-list").children) item.setAttribute("aria-current", item.dataset.line === String(game.line));
   try { await openReplay({ record: lines[game.line - 1], title: `${file}, line ${game.line}${game.player ? ` · ${game.player}` : ""}` }); } catch (error) { oops(error); }
 }
 
@@ -125,7 +125,7 @@ function show(index, animate) {
   $("replay-scrub").setAttribute("aria-valuetext", `move ${at} of ${last()}, score ${played.scores[at]}`);
   $("replay-live").textContent = timer ? "" : `Move ${at}. Score ${played.scores[at]}, largest tile ${largest}.`;
   hint($("replay-next"), played.hints?.[at]);
-  for (const item of $("replay-mistake-list").children) item.classList.toggle("chosen", item.dataset.move === String(at));
+  for (const item of $("replay-mistake-list").children) item.setAttribute("aria-current", item.dataset.move === String(at));
   strip();
   controls();
 }

@@ -102,7 +102,7 @@ export function fill(select, options, chosen) {
 }
 
 export const typing = (event) => event.ctrlKey || event.metaKey || event.altKey
-  || (event.target.closest && event.target.closest("input:not([type=checkbox]), textarea, select, dialog, [role=tab], [role=radio], [role=listbox]"));
+  || (event.target.closest && event.target.closest("input:not([type=checkbox]), textarea, select, dialog, [role=tab], [role=radio]"));
 
 export const seedOf = (input) => {
   const text = input.value.trim();
