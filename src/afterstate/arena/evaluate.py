@@ -169,10 +169,10 @@ def evaluate(
         raise Mistake("games and workers are whole numbers from 1 on")
     if not 0 <= seed < 2**64:
         raise Mistake(f"a seed is a whole number from 0 to 2^64 - 1, not {seed}")
-    return _Evaluating(agent, games, seed, min(workers, games), keep, progress).run()
+    return Evaluating(agent, games, seed, min(workers, games), keep, progress).run()
 
 
-class _Evaluating:
+class Evaluating:
     """The state that the workers of one evaluation share."""
 
     def __init__(

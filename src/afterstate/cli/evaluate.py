@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,6 +14,7 @@ from afterstate import games
 from afterstate.arena.evaluate import Evaluation, evaluate
 from afterstate.arena.records import Record, format_record
 from afterstate.arena.statistics import TABLES
+from afterstate.games import Mistake
 from afterstate.search.agents import Agent, make_agent, needs_model
 from afterstate.values.files import open_model
 
@@ -39,8 +41,12 @@ class Command:
     """How many games."""
     seed: int = 1
     """The seed: the same games for the same seed, whatever the number of workers."""
-    workers: int = os.cpu_count() or 1
-    """How many threads play."""
+    workers: int | None = None
+    """How many threads play; by default one a processor."""
+    on: Literal["local", "ray"] = "local"
+    """Where: on this machine, or on a Ray cluster (pip install 'afterstate[scale]')."""
+    ray_address: str | None = None
+    """The cluster: HOST:PORT, ray://HOST:PORT or auto; by default one is started on this machine."""
     save: Path | None = None
     """Write every game to this file, a line each, for the referee and for replay."""
     style: Literal["ours", "course", "demo"] = "ours"
@@ -54,9 +60,7 @@ def run(command: Command) -> int:
     quiet = command.json == "-"
     saver = _Saver(command.save) if command.save else None
     try:
-        result = evaluate(
-            agent, command.games, command.seed, command.workers, keep=saver.keep if saver else None, progress=None
-        )
+        result = _play(agent, command, saver.keep if saver else None)
         if saver:
             saver.finish()
     finally:
@@ -64,6 +68,17 @@ def run(command: Command) -> int:
             saver.discard()
     report(result, command, quiet)
     return 0 if result.complete else 130
+
+
+def _play(agent: Agent, command: Command, keep: Callable[[Record], None] | None) -> Evaluation:
+    if command.on == "ray":
+        from afterstate.arena.scale import evaluate_on_ray
+
+        address = command.ray_address
+        return evaluate_on_ray(agent, command.games, command.seed, command.workers, address=address, keep=keep)
+    if command.ray_address:
+        raise Mistake("--ray-address goes with --on ray")
+    return evaluate(agent, command.games, command.seed, command.workers or os.cpu_count() or 1, keep=keep)
 
 
 def find_agent(spec: str, model: str | None, game: str | None) -> Agent:
@@ -83,7 +98,8 @@ def report(result: Evaluation, command: Command, quiet: bool) -> None:
     statistics.ms = max(1, round(1000 * result.seconds))
     say(TABLES[command.style](statistics))
     if command.style == "ours":
-        say(f"  {statistics.slides / result.seconds:,.0f} moves/s on {result.workers} threads")
+        hands = "workers" if command.on == "ray" else "threads"
+        say(f"  {statistics.slides / result.seconds:,.0f} moves/s on {result.workers} {hands}")
     if command.save:
         say(f"records in {command.save}: afterstate referee {command.save}")
 

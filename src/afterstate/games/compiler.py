@@ -52,7 +52,7 @@ if not COMPILED:  # uint64 arithmetic wraps around on purpose
 
 
 @lru_cache
-def _source_digest(rooms: tuple[str, ...]) -> str:
+def source_digest(rooms: tuple[str, ...]) -> str:
     digest = hashlib.sha256()
     for room in rooms:
         for path in sorted((PACKAGE / room).rglob("*.py")):
@@ -82,7 +82,7 @@ class _Store(FunctionCache):
         super().__init__(function)  # type: ignore[no-untyped-call]
         place = (function.__module__, function.__qualname__, function.__code__.co_firstlineno)
         self._key = repr(
-            (place, key, _source_digest(_rooms_behind(function)), numba.__version__, sys.version_info[:2])
+            (place, key, source_digest(_rooms_behind(function)), numba.__version__, sys.version_info[:2])
         )
         self._title = title
 
