@@ -331,6 +331,17 @@ def test_floods_and_sleepers_are_not_felt_by_others(address: str) -> None:
         line.close()
 
 
+def test_connections_that_say_nothing_are_closed(address: str) -> None:
+    host, port = address.removeprefix("http://").split(":")
+    begun = (b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+    lines = [socket.create_connection((host, int(port)), timeout=60) for _ in begun]
+    for line, words in zip(lines, begun):
+        line.sendall(words)
+    for line in lines:
+        with line:
+            assert line.recv(4096) == b"", "the server hangs up without a word"
+
+
 def test_the_house_can_be_full(address: str) -> None:
     def enter(inside: contextlib.ExitStack) -> None:
         talk(inside.enter_context(visiting(address)), "play.new", game="2048")

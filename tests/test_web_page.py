@@ -187,6 +187,24 @@ def test_a_reload_brings_the_game_and_the_best_score_back(visit: Visit) -> None:
     expect(page.locator("#play-best")).to_have_text(f"{state.score:,}")
 
 
+def test_a_restarted_server_brings_the_game_back(browser: Any, tmp_path: Path) -> None:
+    state = games.get("2048").new(6)
+    letters = some_legal_letters(state, 10)
+    with serving(tmp_path / "runs") as address:
+        visit = Visit(browser, address)
+        page = visit.start("2048", 6)
+        visit.press(letters[:6])
+    expect(page.locator("#link-state")).to_have_class(re.compile("down"))
+    with serving(tmp_path / "runs", port=int(address.rpartition(":")[2])):
+        page.wait_for_selector("#link-state.up", state="attached")
+        visit.expect_board("play", play_letters(state, letters[:6]).cells)
+        for number, letter in enumerate(letters[6:], 7):
+            page.keyboard.press(KEYS[letter])
+            expect(page.locator("#play-moves")).to_have_text(str(number))
+        visit.expect_board("play", play_letters(state, letters).cells)
+        visit.context.close()  # the browser noted that the server was away
+
+
 def test_ask_shows_what_each_move_is_worth(visit: Visit) -> None:
     page = visit.start("2048", 4)
     page.select_option("#play-agent", "greedy")

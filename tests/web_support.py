@@ -32,9 +32,9 @@ BROWSER_FLAGS = [
 
 
 @contextlib.contextmanager
-def serving(runs: Path, *flags: str) -> Iterator[str]:
+def serving(runs: Path, *flags: str, port: int = 0) -> Iterator[str]:
     """The address of `afterstate serve`, started for the test and stopped with Ctrl-C."""
-    words = [sys.executable, "-m", "afterstate", "serve", "--port", "0", "--runs", str(runs), *flags]
+    words = [sys.executable, "-m", "afterstate", "serve", "--port", str(port), "--runs", str(runs), *flags]
     log = runs.parent / "serve.log"
     with (
         log.open("w") as errors,

@@ -21,6 +21,7 @@ from ... import games
 from ...games import Mistake
 from ...games.board import ACTIONS
 from .. import palette
+from .connections import ImpatientProtocol
 from .fields import Fields
 from .guard import LOOPBACK, Guard
 from .library import describe_run, read_metrics
@@ -242,6 +243,7 @@ def make_server(settings: Settings) -> uvicorn.Server:
         log_level="warning",
         access_log=False,
         server_header=False,
+        http=ImpatientProtocol,
         ws="websockets-sansio",
         ws_max_size=MESSAGE_BYTES,
         ws_max_queue=8,
