@@ -1,0 +1,228 @@
+"""What is attacked: for each kind of input some good examples, a way to break them, and the code that reads them."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import numpy as np
+from recording import play_game
+
+from afterstate import games
+from afterstate.arena.records import format_record, parse_record
+from afterstate.games.errors import Mistake
+from afterstate.search.agents import make_agent
+from afterstate.search.specs import parse_spec
+from afterstate.values.files import Model, open_model, save_model, size_of
+from afterstate.values.patterns import parse_network
+
+from .mutations import broken, broken_model
+from .watch import Broken, through_the_door
+
+Breaker = Callable[[bytes, Random, Sequence[bytes]], bytes]
+EVALUATE = ["--games", "1", "--workers", "1", "--json", "-"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One kind of input."""
+
+    name: str
+    good: Sequence[bytes]  # examples that are accepted
+    attempt: Callable[[bytes], None]  # reads one input; raises Broken, or anything else, when a promise is broken
+    breaker: Breaker = broken
+
+    def broken_input(self, random: Random) -> bytes:
+        return self.breaker(random.choice(self.good), random, self.good)
+
+
+# --- model files ----------------------------------------------------------------------------------------------------
+
+
+def good_models(folder: Path) -> list[bytes]:
+    """Small models of every kind: full and packed, staged, by hint, for all games, afterstates and states."""
+    kinds = [("2048", (), False), ("2048", (11, 13), False), ("threes", (), True), ("threes-phone", (9,), True)]
+    found = []
+    for name, stages, by_hint in kinds:
+        network = parse_network("012", stages, by_hint)
+        weights = np.sin(np.arange(size_of(network))).astype(np.float32) * 100
+        weights[200:-100] = 0
+        for packed in (False, True):
+            model = Model(games.get(name), network, weights, "states" if by_hint else "afterstates", {"games": 3})
+            found.append(save_model(model, folder / "good.safetensors", packed).read_bytes())
+    return found
+
+
+def models(folder: Path) -> Target:
+    path, known = folder / "model.safetensors", parse_network("012")
+
+    def attempt(data: bytes) -> None:
+        path.write_bytes(data)
+        try:
+            model = open_model(path)
+        except Mistake as mistake:
+            _clear(mistake)
+            return
+        if model.weights.shape != (size_of(model.network),) or model.weights.dtype != np.float32:
+            raise Broken(f"opened with weights {model.weights.dtype}{model.weights.shape}")
+        if not np.isfinite(model.weights).all():
+            raise Broken("opened with weights that are not finite")
+        if model.network.key == known.key and model.game.name == "2048":
+            values = make_agent("greedy", games.get("2048"), model).values(games.get("2048").new(1))
+            if not all(value is None or math.isfinite(value) for value in values):
+                raise Broken(f"values {values} from a model that was accepted")
+
+    return Target("model files", good_models(folder), attempt, broken_model)
+
+
+def models_at_the_door(folder: Path) -> Target:
+    path = folder / "door.safetensors"
+
+    def attempt(data: bytes) -> None:
+        path.write_bytes(data)
+        through_the_door(["evaluate", str(path), "--agent", "random", *EVALUATE])
+        try:
+            network = open_model(path).network
+        except Mistake:
+            through_the_door(["evaluate", str(path), *EVALUATE], (2,))
+            return
+        if network.key == parse_network("012").key:  # another network is another compilation
+            through_the_door(["evaluate", str(path), *EVALUATE])
+
+    good = [data for data in good_models(folder) if b'"2048"' in data[:2000] and b"11,13" not in data[:2000]]
+    return Target("model files at the door", good, attempt, broken_model)
+
+
+# --- records --------------------------------------------------------------------------------------------------------
+
+
+def good_records(game: str) -> list[bytes]:
+    lines = [format_record(play_game(game, seed)) for seed in range(3)]
+    return [("\n".join(lines[:count]) + "\n").encode() for count in (1, 3)]
+
+
+def records(folder: Path, game: str) -> Target:
+    path = folder / "records.txt"
+
+    def attempt(data: bytes) -> None:
+        path.write_bytes(data)
+        status = through_the_door(["referee", str(path), "--json", str(folder / "verdict.json")], (0, 1, 2))
+        through_the_door(["replay", str(path), "--svg", str(folder / "board.svg")])
+        if status == 0:
+            _second_opinion(data)
+
+    return Target(f"records of {game}", good_records(game), attempt)
+
+
+def _second_opinion(data: bytes) -> None:
+    """What the referee passes must be a record for the reader, and in order for the references."""
+    from recording import is_in_order
+
+    for line in data.split(b"\n\n")[0].replace(b"\r", b"").splitlines():
+        if not line:
+            return
+        if not is_in_order(parse_record(line.decode("utf-8", "surrogateescape"))):
+            raise Broken("the referee passed a record that the references reject")
+
+
+# --- texts ----------------------------------------------------------------------------------------------------------
+
+
+def boards(folder: Path) -> Target:
+    def attempt(data: bytes) -> None:
+        text = data.decode("utf-8", "surrogateescape")
+        for name in games.names():
+            try:
+                state = games.get(name).parse(text)
+            except Mistake as mistake:
+                _clear(mistake)
+                continue
+            again = games.get(name).parse(state.text)
+            if (again.board, again.aux) != (state.board, state.aux) or len(str(state).splitlines()) < 4:
+                raise Broken(f"{state.text!r} is read back as {again.text!r}")
+            for action in state.legal:
+                chances = [chance for chance, _ in state.slide(action).outcomes()]
+                if abs(sum(chances) - 1) > 1e-9 or state.play(action).moves != 1:
+                    raise Broken(f"the outcomes of {state.text!r} have probability {sum(chances)}")
+
+    good = [
+        b"2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2",
+        b"1234/..../HG21/F.1.",
+        b"1,2,3,6/12,24,48,96/0,0,0,0/3,2,1,0 hint=2 bag=13 score=123 seed=7",
+        b"789A/3.../1.2./E..1 hint=6+12 deck=4,0,2",
+        b"131072 65536 32768 16384 2 2 2 2 0 0 0 0 . . - .",
+    ]
+    return Target("boards", good, attempt)
+
+
+def networks(folder: Path) -> Target:
+    def attempt(data: bytes) -> None:
+        try:
+            network = parse_network(data.decode("utf-8", "surrogateescape"))
+        except Mistake as mistake:
+            _clear(mistake)
+            return
+        if not 0 < size_of(network) <= 64 * 16**7:
+            raise Broken(f"{network.name!r} has {size_of(network)} entries")
+
+    return Target("networks", [b"4x6", b"8x6+small", b"group0+1", b"012345,456789", b"012 456+tiny"], attempt)
+
+
+def agents(folder: Path) -> Target:
+    def attempt(data: bytes) -> None:
+        try:
+            spec = parse_spec(data.decode("utf-8", "surrogateescape"))
+        except Mistake as mistake:
+            _clear(mistake)
+            return
+        if not (math.isfinite(spec.budget) and 0 <= spec.budget <= 1e12):
+            raise Broken(f"a budget of {spec.budget}")
+
+    good = [b"greedy", b"expectimax:3", b"expectimax:200ms,prune=0.01", b"mcts:1s,leaf=value,c=2", b"rollouts:100"]
+    return Target("agents", good, attempt)
+
+
+def command_lines(folder: Path) -> Target:
+    """Whole command lines of commands that only read; words are separated by line breaks."""
+    (folder / "words.txt").write_bytes(good_records("2048")[0])
+
+    def attempt(data: bytes) -> None:
+        words = data.decode("utf-8", "surrogateescape").split("\n")
+        if any("/" in word or ".." in word for word in words) or words[0] not in ("referee", "replay", "games"):
+            words = ["games", *words]
+        try:
+            with contextlib.chdir(folder):
+                through_the_door(words, (0, 1, 2))
+        except SystemExit as end:  # --help
+            if end.code:
+                raise Broken(f"left with status {end.code}") from None
+
+    lines = [
+        "referee words.txt --game 2048 --four-rate 0.1 --speed 100 --significance 1e-6 --workers 1",
+        "replay words.txt --game 1 --move 3 --svg words.svg --theme dark",
+        "games --json words.json",
+    ]
+    return Target("command lines", [line.replace(" ", "\n").encode() for line in lines], attempt)
+
+
+def _clear(mistake: Mistake) -> None:
+    """A mistake is told in one line of a length that people read."""
+    text = " ".join(str(mistake).split())
+    if not 10 < len(text) < 2000:
+        raise Broken(f"a mistake of {len(text)} characters: {text[:200]!r}")
+
+
+def all_targets(folder: Path) -> list[Target]:
+    return [
+        models(folder),
+        models_at_the_door(folder),
+        *(records(folder, game) for game in games.names()),
+        boards(folder),
+        networks(folder),
+        agents(folder),
+        command_lines(folder),
+    ]
