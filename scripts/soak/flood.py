@@ -1,8 +1,8 @@
 """A flood of broken inputs: `python scripts/soak/flood.py --inputs 100000`.
 
-Every input goes through the code that a user's file or text goes through, under watch (tests/hostile). The work is cut
-into portions that run in processes of their own with limited address space, so that a crash or a runaway allocation
-is a finding like any other. A portion is a function of its seed: the table names the seed of every finding.
+Every input goes through the code that a user's file or text goes through, under watch (tests/hostile). The work is
+cut into portions that run in processes of their own with limited address space, so that a crash or a runaway
+allocation is a finding like any other. A portion is a function of its seed, and every finding is kept as a file.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ COURSE_RECORDS = 1000  # the course's judge wants at least so many
 SLOW = 0.7  # its factor for a program that is slower than expected
 UNFAIR = 1e-6  # fair chance is called unfair once in a million tests
 BATCH = 2**20  # characters of lines handed to a worker at a time
+MOST_WORKERS = 256
 LARGE_FILE = 16 * 2**20  # bytes from which more than one process pays
 
 
@@ -124,8 +125,8 @@ def judge(
         raise Mistake(f"the rate of fours is a probability from 0 to 1, not {four_rate}")
     if not 0 <= significance <= 1:
         raise Mistake(f"the significance is a probability from 0 to 1, such as 1e-6, not {significance}")
-    if workers < 0:
-        raise Mistake(f"the number of workers is 0 or more, not {workers}")
+    if not 0 <= workers <= MOST_WORKERS:
+        raise Mistake(f"the number of workers is from 0 to {MOST_WORKERS}, not {workers}")
     with open_records(path) as stream:
         lines = read_lines(stream)
         first, moves = _first_record(path, lines)

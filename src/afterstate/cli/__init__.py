@@ -6,6 +6,7 @@ A command file holds a dataclass `Command`, whose fields are the flags, and `run
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 
@@ -55,6 +56,9 @@ def overview() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a file name may hold bytes that no terminal can show
+            stream.reconfigure(errors="backslashreplace")
     if not words or words[0] in ("-h", "--help", "help"):
         print(overview(), end="")
         return 0
@@ -99,5 +103,7 @@ def describe(error: Exception) -> str:
 
 def complain(message: str) -> int:
     """One line that says what is wrong; exit status 2."""
-    print(f"afterstate: {' '.join(message.split())}", file=sys.stderr)
+    from afterstate.games.errors import Mistake
+
+    print(f"afterstate: {' '.join(str(Mistake(message)).split())}", file=sys.stderr)
     return 2

@@ -49,7 +49,8 @@ def make_smaller(game: Game) -> Callable[..., Any]:
 
 def downgrade_settings(spec: Spec, game: Game, model: Model) -> tuple[int, int]:
     """Threshold and smallest hole as exponents: what the user wrote, or what the model knows of itself."""
-    known = model.training.get("downgrade") or {}
+    known = model.training.get("downgrade")
+    known = known if isinstance(known, dict) else {}
     wanted, hole = spec.options.get("downgrade", "auto"), spec.options.get("hole")
     if game.name != "2048":
         if wanted not in ("auto", "off") or hole is not None:
@@ -58,7 +59,7 @@ def downgrade_settings(spec: Spec, game: Game, model: Model) -> tuple[int, int]:
     if wanted == "off" or (wanted == "auto" and "threshold" not in known):
         return NO_DOWNGRADE
     tiles = [known["threshold"] if wanted == "auto" else wanted, hole or known.get("hole", 64)]
-    if any(not str(tile).isdigit() for tile in tiles):
+    if not all(str(tile).isdecimal() and len(str(tile)) < 7 for tile in tiles):
         raise Mistake(
             f"downgrade and hole in {spec.text!r} are tiles: write downgrade=8192,hole=64, or downgrade=off"
         )

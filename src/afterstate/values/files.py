@@ -29,6 +29,7 @@ from .patterns import Network, parse_network, write_pattern
 
 FORMAT = "afterstate-model"
 BLOCK = 64  # entries that are packed together
+CHECKED_TOGETHER = 1 << 16
 LONGEST_HEADER = 1 << 20
 SHIPPED = Path(__file__).resolve().parent.parent / "models"
 WHAT = ("afterstates", "states")
@@ -56,6 +57,13 @@ class Model:
         if self.path is None:
             return "unnamed"
         return self.path.parent.name if self.path.name in ("best.safetensors", "last.safetensors") else self.path.stem
+
+
+def memory_of_this_machine() -> int:
+    """Bytes, or a number without meaning where the system does not tell."""
+    if not hasattr(os, "sysconf"):
+        return 1 << 62
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def size_of(network: Network) -> int:
@@ -139,7 +147,7 @@ def read_header(path: Path, kind: str = FORMAT) -> tuple[dict[str, Any], dict[st
         _check_places(path, header, size - 8 - length)
     except OSError as error:
         raise Mistake(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, Mistake):
             raise
         raise Mistake(f"{path} is not a model: its header makes no sense") from None
@@ -148,10 +156,11 @@ def read_header(path: Path, kind: str = FORMAT) -> tuple[dict[str, Any], dict[st
 
 def _check_places(path: Path, header: dict[str, Any], room: int) -> None:
     for name, tensor in header.items():
-        begin, end = tensor["data_offsets"]
-        shape = [int(n) for n in tensor["shape"]]
+        begin, end = places = tensor["data_offsets"]
+        shape = tensor["shape"]
         item = {"F32": 4, "F16": 2, "U32": 4, "U64": 8, "I64": 8, "F64": 8}.get(tensor["dtype"])
-        if item is None or min([*shape, begin]) < 0 or end - begin != item * math.prod(shape):
+        whole = all(type(n) is int and n >= 0 for n in (*places, *shape)) and len(shape) <= 8
+        if item is None or not whole or end - begin != item * math.prod(shape):
             raise Mistake(f"{path}: tensor {name!r} does not fit its description")
         if end > room:
             raise Mistake(f"{path} is cut short: {end - room} bytes are missing")
@@ -188,7 +197,23 @@ def open_model(source: Path | str | None = None, game: Game | str | None = None)
         if tensor.get("shape") != [size] or tensor.get("dtype") != "F32":
             raise Mistake(f"{path}: its weights do not fit its network {network.name}")
         weights = map_tensor(path, tensor, start)
+    check_finite(path, weights)
     return Model(model_game, network, weights, metadata["of"], json.loads(metadata["training"]), path)
+
+
+def check_finite(path: Path | str, weights: Array) -> None:
+    """A player with NaN or infinite weights would lose without a word: say so instead, before it plays.
+
+    Reads everything once, a part at a time that fits into the cache; a NaN survives the minimum and the maximum.
+    """
+    for i in range(0, len(weights), CHECKED_TOGETHER):
+        part = weights[i : i + CHECKED_TOGETHER]
+        if not (np.isfinite(part.min()) and np.isfinite(part.max())):
+            bad = i + int(np.flatnonzero(~np.isfinite(part))[0])
+            raise Mistake(
+                f"{path} is damaged or its training has diverged: weight {bad:,} is {weights[bad]}. "
+                "Use an earlier checkpoint, or train again with a smaller learning rate"
+            )
 
 
 def find_model(source: Path | str | None, game: str | None = None) -> Path:
@@ -231,15 +256,16 @@ def _what_it_is(path: Path, metadata: Mapping[str, str]) -> tuple[Game, Network]
         parameters = {str(k): float(v) for k, v in json.loads(metadata["parameters"]).items()}
         stages = tuple(int(stage) for stage in metadata["stages"].split(",") if stage)
         by_hint = metadata["by_hint"] == "1"
-        json.loads(metadata["training"])
+        if not isinstance(json.loads(metadata["training"]), dict):
+            raise Mistake(f"{path} is not a model: what it says about its training makes no sense")
         network = parse_network(metadata["network"], stages, by_hint)
         if ",".join(write_pattern(pattern) for pattern in network.patterns) != metadata["patterns"]:
             network = parse_network(metadata["patterns"], stages)
             network = Network(metadata["network"], network.patterns, network.stages, by_hint)
         return get(metadata["game"], **parameters), network
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, Mistake):
-            raise
+            raise error if str(path) in str(error) else Mistake(f"{path}: {error}") from None
         raise Mistake(f"{path} is not a model: its metadata make no sense") from None
 
 
@@ -260,8 +286,14 @@ def _unpack(path: Path, header: Mapping[str, Any], start: int, size: int) -> Arr
     except KeyError as error:
         raise Mistake(f"{path}: tensor {error} of a packed model is missing") from None
     count = -(-size // BLOCK)
-    if packed.shape != (len(blocks), BLOCK) or scale.shape != blocks.shape or (len(blocks) and blocks.max() >= count):
+    kinds = [tensor.dtype for tensor in (blocks, scale, packed)]
+    if kinds != [np.uint32, np.float32, np.float16] or packed.shape != (*blocks.shape, BLOCK) or blocks.ndim != 1:
+        raise Mistake(f"{path}: the tensors of its packed weights do not fit together")
+    if scale.shape != blocks.shape or (len(blocks) and blocks.max() >= count):
         raise Mistake(f"{path}: its weights do not fit its network")
+    if 4 * size > memory_of_this_machine():
+        raise Mistake(f"{path} takes {4 * size / 1e9:,.0f} GB when it is unpacked: more than this machine has")
     weights = np.zeros(count * BLOCK, np.float32)
-    weights.reshape(-1, BLOCK)[blocks] = packed.astype(np.float32) * scale[:, None]
+    with np.errstate(invalid="ignore", over="ignore"):  # found by check_finite
+        weights.reshape(-1, BLOCK)[blocks] = packed.astype(np.float32) * scale[:, None]
     return weights[:size]

@@ -46,7 +46,7 @@ NOTES = {
     "small": "both lines and three squares: add to a large network to speed up its start",
     "tiny": "three small shapes, for tests and first steps",
 }
-LONGEST, MOST = 7, 64
+LONGEST, MOST, MOST_STAGES = 7, 64, 6
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,10 @@ def parse_network(text: str, stages: tuple[int, ...] = (), by_hint: bool = False
         raise Mistake(f"no pattern in {text!r}: write one of {', '.join(NAMES)}, or cells like 012345,456789")
     if len(found) > MOST:
         raise Mistake(f"{len(found)} patterns are too many: at most {MOST}")
+    if len(stages) > MOST_STAGES or not all(1 <= stage <= 15 for stage in stages):
+        raise Mistake(
+            f"stages {stages} are not up to {MOST_STAGES} tile indices from 1 to 15: each doubles the tables"
+        )
     return Network(text, _turned(tuple(found)) if by_hint else tuple(found), tuple(sorted(set(stages))), by_hint)
 
 

@@ -61,12 +61,19 @@ def _slid(state: State, slide: Slide, number: int) -> State:
 
 def _placed(state: State, place: Place, drawn: _Drawn, number: int) -> State:
     game, cells = state.game, _cells(state)
-    if cells[place.cell] or not 0 < place.tile < len(game.tiles):
+    if not _possible(game, cells, place):
         raise Mistake(f"action {number + 1} of the record is an impossible placement: let the referee look at it")
     cells[place.cell] = place.tile
     board, aux = game.read(cells, drawn.fields(place))
     score = int(game.rules.value_of_board(board, aux)) if game.score_is_value else state.score
     return State(game, board, aux, score, state.moves)
+
+
+def _possible(game: Game, cells: list[int], place: Place) -> bool:
+    """An empty cell of the board, a tile and a hint that the game has."""
+    tiles = (place.tile, *place.hint)
+    hinted = bool(place.hint) or game.name == "2048"
+    return hinted and place.cell < 16 and not cells[place.cell] and all(0 < t < len(game.tiles) for t in tiles)
 
 
 def _cells(state: State) -> list[int]:
