@@ -153,7 +153,7 @@ def test_messages_stay_short_and_cannot_control_the_terminal() -> None:
 
 # --- places to write to --------------------------------------------------------------------------------------------
 
-BAD_PLACES = ["", ".", "no/such/folder/x.json", "/dev/full", "x" * 300, "words.txt/x.json"]
+BAD_PLACES = ["", ".", "no/such/folder/x.json", "full disk", "x" * 300, "words.txt/x.json"]
 
 
 @pytest.mark.parametrize("place", BAD_PLACES)
@@ -161,8 +161,10 @@ def test_json_that_cannot_be_written_is_one_line(place: str, tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     record = tmp_path / "words.txt"
     record.write_bytes(good_records("2048")[0])
+    (tmp_path / "full disk").symlink_to("/dev/full")  # a device: to be written to, not to be replaced by a file
     assert through_the_door(["referee", "words.txt", "--json", place], (2,)) == 2
-    assert [path.name for path in tmp_path.iterdir()] == ["words.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["full disk", "words.txt"]
+    assert (tmp_path / "full disk").is_char_device()
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and not Path("/proc/version").exists(), reason="root writes everywhere")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from afterstate.arena.evaluate import Evaluation, evaluate
 from afterstate.arena.records import Record, format_record
 from afterstate.arena.statistics import TABLES
 from afterstate.games import Mistake
+from afterstate.games.disk import written
 from afterstate.search.agents import Agent, make_agent, needs_model
 from afterstate.values.files import open_model
 
@@ -58,14 +60,13 @@ class Command:
 def run(command: Command) -> int:
     agent = find_agent(command.agent, command.model, command.game)
     quiet = command.json == "-"
-    saver = _Saver(command.save) if command.save else None
-    try:
-        result = _play(agent, command, saver.keep if saver else None)
-        if saver:
-            saver.finish()
-    finally:
-        if saver:
-            saver.discard()
+    with written(command.save, text=True) if command.save else contextlib.nullcontext() as file:
+
+        def keep(record: Record) -> None:
+            if file:
+                file.write(format_record(record) + "\n")
+
+        result = _play(agent, command, keep if file else None)
     report(result, command, quiet)
     return 0 if result.complete else 130
 
@@ -102,22 +103,3 @@ def report(result: Evaluation, command: Command, quiet: bool) -> None:
         say(f"  {statistics.slides / result.seconds:,.0f} moves/s on {result.workers} {hands}")
     if command.save:
         say(f"records in {command.save}: afterstate referee {command.save}")
-
-
-class _Saver:
-    """Records in a file that appears under its name only when it is whole."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.temporary = path, path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        self.file = self.temporary.open("w", encoding="ascii")
-
-    def keep(self, record: Record) -> None:
-        self.file.write(format_record(record) + "\n")
-
-    def finish(self) -> None:
-        self.file.close()
-        self.temporary.replace(self.path)
-
-    def discard(self) -> None:
-        self.file.close()
-        self.temporary.unlink(missing_ok=True)

@@ -7,11 +7,11 @@ import io
 import json
 import re
 import sys
-from pathlib import Path
 from typing import Any, TypeVar
 
 import tyro
 
+from afterstate.games.disk import written
 from afterstate.games.errors import Mistake
 
 Command = TypeVar("Command")
@@ -44,10 +44,8 @@ def write_json(result: dict[str, Any], where: str) -> None:
     if where == "-":
         print(text)
         return
-    path = Path(where)
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(text + "\n", encoding="utf-8")
-    temporary.replace(path)
+    with written(where, text=True) as file:
+        file.write(text + "\n")
 
 
 def say(text: str = "", *, to_stderr: bool = False) -> None:

@@ -15,10 +15,8 @@ last table must end where the file ends. Tables stay on disk (memory maps) until
 
 from __future__ import annotations
 
-import os
 import re
 import struct
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from ..games.compiler import Array
+from ..games.disk import written
 from ..games.errors import Mistake
 from .patterns import Pattern, parse_pattern, write_pattern
 
@@ -181,22 +180,13 @@ HEADS: dict[str, Callable[[int], bytes]] = {
 
 def write_tables(path: Path, form: str, tables: Iterable[tuple[Pattern, Array]], count: int) -> None:
     """Write tables one by one, under a temporary name until all are there."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(HEADS[form](count))
-            for pattern, values in tables:
-                file.write(_head(form, pattern, len(values)))
-                file.write(np.ascontiguousarray(values, np.float32).data.cast("B"))
-                if form == "tdl2048":
-                    file.write(struct.pack("<H", TDL_END))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise Mistake(f"cannot write {path}: {error.strerror}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    with written(path) as file:
+        file.write(HEADS[form](count))
+        for pattern, values in tables:
+            file.write(_head(form, pattern, len(values)))
+            file.write(np.ascontiguousarray(values, np.float32).data.cast("B"))
+            if form == "tdl2048":
+                file.write(struct.pack("<H", TDL_END))
 
 
 def _head(form: str, pattern: Pattern, length: int) -> bytes:

@@ -11,7 +11,6 @@ import json
 import math
 import os
 import struct
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +21,7 @@ import numpy as np
 
 from ..games import Game, get
 from ..games.compiler import Array
+from ..games.disk import written
 from ..games.errors import Mistake
 from .layout import VERSION, layout_of
 from .ntuple import Evaluator, evaluator
@@ -117,18 +117,11 @@ def write_tensors(path: Path, tensors: Mapping[str, Array], metadata: Mapping[st
         place += tensor.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-(len(text) + 8) % 64)  # so that the weights start on a cache line
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(struct.pack("<Q", len(text)) + text)
-            for tensor in tensors.values():
+    with written(path) as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for tensor in tensors.values():
+            if tensor.size:
                 file.write(np.ascontiguousarray(tensor).data.cast("B"))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise Mistake(f"cannot write {path}: {error.strerror}") from None
 
 
 def read_header(path: Path, kind: str = FORMAT) -> tuple[dict[str, Any], dict[str, str], int]:
