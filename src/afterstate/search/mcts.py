@@ -225,8 +225,11 @@ def make_keep_below() -> Callable[..., Any]:
     def move(tree: Tree, source: int, target: int) -> None:
         tree.boards[target], tree.auxes[target] = tree.boards[source], tree.auxes[source]
         tree.visits[target] = tree.visits[source]
-        tree.counts[target], tree.totals[target] = tree.counts[source], tree.totals[source]
-        tree.firsts[target], tree.outcomes[target] = tree.firsts[source], tree.outcomes[source]
+        for action in range(4):
+            tree.counts[target, action] = tree.counts[source, action]
+            tree.totals[target, action] = tree.totals[source, action]
+            tree.firsts[target, action] = tree.firsts[source, action]
+            tree.outcomes[target, action] = tree.outcomes[source, action]
         tree.siblings[target] = tree.siblings[source]
 
     @rule_for("mcts keep below")

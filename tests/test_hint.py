@@ -1,0 +1,111 @@
+"""`afterstate hint`: advice for people and for programs."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from test_search import tiny_model
+
+from afterstate import games
+from afterstate.arena.advice import advise, check_possible
+from afterstate.cli import main
+from afterstate.games import Mistake
+from afterstate.search.agents import make_agent
+from afterstate.values.files import save_model
+
+BOARD = "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path: Path = tmp_path_factory.mktemp("hint") / "tiny.safetensors"
+    save_model(tiny_model("2048"), path)
+    return str(path)
+
+
+def test_the_table_marks_the_best_move(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["hint", BOARD, "--model", model, "--agent", "expectimax:2"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("→") == 1
+    assert out.count("moves nothing") == 2
+    assert "16" in out.splitlines()[0]
+
+
+def test_json_says_the_same(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["hint", f"{BOARD} score=500", "--model", model, "--agent", "expectimax:2", "--json", "-"]) == 0
+    advice = json.loads(capsys.readouterr().out)
+    expected = {move["action"]: move["expected"] for move in advice["moves"] if move["legal"]}
+    assert set(expected) == {"down", "left"}
+    assert advice["best"] == max(expected, key=lambda action: expected[action])
+    assert min(expected.values()) >= 500
+    assert (advice["score"], advice["next_tile"], advice["over"]) == (500, 32, False)
+
+
+def test_one_line_of_json_a_query(
+    model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = [
+        BOARD,
+        json.dumps({"board": BOARD, "score": 7}),
+        json.dumps({"board": [2, 4, 8, 16, 0, 2, 4, 8, 0, 0, 2, 4, 0, 0, 0, 2]}),
+        "nonsense",
+        "{broken",
+        json.dumps({"bored": 1}),
+        "1212/2121/1212/2121",
+    ]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*queries, "", ""])))
+    assert main(["hint", "--stdin", "--model", model, "--agent", "expectimax:2"]) == 0
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(answers) == len(queries)
+    assert answers[0]["best"] == answers[1]["best"] == answers[2]["best"]
+    assert answers[1]["score"] == 7
+    assert all(set(answer) == {"error"} for answer in answers[3:6])
+    assert answers[6]["over"] is True
+    assert answers[6]["best"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("131072 131072 2 2 / 0 0 0 0 / 0 0 0 0 / 0 0 0 0",), "at most 65536"),
+        (("0 0 0 0 / 0 0 0 0 / 0 0 0 0 / 0 0 0 0",), "empty board"),
+        (("0 0 0 0 / 0 0 2 0 / 0 0 0 0 / 0 0 0 0",), "single tile"),
+        (("3 0 0 0 / 0 0 2 0 / 0 0 0 0 / 0 0 0 0",), "3 is no tile"),
+        (("2 4 8",), "sixteen tile numbers"),
+        ((), "which position"),
+        ((BOARD, "--stdin"), "not both"),
+        ((BOARD, "--playouts", "-1"), "from 0 on"),
+    ],
+)
+def test_mistakes_are_one_line(
+    words: tuple[str, ...], part: str, model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["hint", *words, "--model", model, "--agent", "expectimax:2"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert part in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_playouts_are_games_that_were_really_played() -> None:
+    game = games.get("2048")
+    state = game.parse("2343/4565/2343/566.")
+    advice = advise(make_agent("random", game), state, playouts=50)
+    for move in advice.moves:
+        if move.legal:
+            assert move.expected is None  # the random player has no opinion
+            assert move.played is not None
+            assert move.played >= state.score + (move.reward or 0)
+            assert move.reach is not None
+            assert 0 <= move.reach <= 1
+
+
+def test_the_longest_chain_can_be_and_nothing_above_it() -> None:
+    game = games.get("2048")
+    chain = [2 ** (17 - k) for k in range(16)]
+    check_possible(game.parse(" ".join(map(str, chain))))
+    with pytest.raises(Mistake, match="cannot be"):
+        check_possible(game.parse(" ".join(map(str, [*chain[:15], 8]))))
