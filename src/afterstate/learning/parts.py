@@ -12,7 +12,7 @@ import numpy as np
 from ..games.chance import below, draw
 from ..games.compiler import Array, rule_for
 from ..games.game import Game
-from ..values.lanes import entries_of_four, prefetch
+from ..values.lanes import entries_of, prefetch
 from ..values.ntuple import Evaluator
 from .rules import reader
 from .seat import BEST, CANDIDATES, GAMES, POINTS, POOL, POOL_TILES, REPLAYS, Seat
@@ -31,6 +31,8 @@ class Parts:
     total: Callable[..., Any]  # (weights, seat, g, k) -> V of candidate k
     total_of: Callable[..., Any]  # (weights, entries) -> V
     pick: Callable[..., Any]  # (seat, g, k, target): copy the entries of candidate k
+    push: Callable[..., Any]  # (seat, g, target): copy the entries of the position itself
+    locate: Callable[..., Any]  # (weights, board, aux, target): the entries of any position
     own: Callable[..., Any]  # (weights, entries): promotion before an update
     open: Callable[..., Any]  # (rows, seat, g): begin an episode
     close: Callable[..., Any]  # (seat, g): count a finished episode
@@ -47,6 +49,8 @@ def parts(game: Game, evaluator: Evaluator, start: int) -> Parts:
         total=_total(evaluator, read, key),
         total_of=_total_of(evaluator, read, key),
         pick=_pick(evaluator, key),
+        push=_push(evaluator, key),
+        locate=_locate(evaluator, key),
         own=own,
         open=_open(game, start, key),
         close=_close(game, key),
@@ -58,7 +62,7 @@ def parts(game: Game, evaluator: Evaluator, start: int) -> Parts:
 def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
     slide, turned, offset = game.rules.slide, evaluator.turned, evaluator.offset
     network = evaluator.network
-    entries, reads = entries_of_four(evaluator.layout, network.symmetries), np.int64(network.reads)
+    entries, reads = entries_of(evaluator.layout, network.symmetries, CANDIDATES), np.int64(network.reads)
     several, by_hint = network.sets > 1, network.by_hint
 
     @rule_for("look", key, inline=True)
@@ -128,6 +132,34 @@ def _pick(evaluator: Evaluator, key: str) -> Callable[..., Any]:
             target[i] = index[CANDIDATES * i + k]
 
     return pick
+
+
+def _push(evaluator: Evaluator, key: str) -> Callable[..., Any]:
+    reads = np.int64(evaluator.reads)
+
+    @rule_for("push", key)
+    def push(seat: Seat, g: int, target: Array) -> None:
+        for i in range(reads):
+            target[i] = seat.here[g, i]
+
+    return push
+
+
+def _locate(evaluator: Evaluator, key: str) -> Callable[..., Any]:
+    network = evaluator.network
+    entries, reads = entries_of(evaluator.layout, network.symmetries, 1), np.int64(network.reads)
+    turned, offset, several = evaluator.turned, evaluator.offset, network.sets > 1
+
+    @rule_for("locate", key)
+    def locate(weights: Array, board: np.uint64, aux: np.uint64, target: Array) -> None:
+        """The entries of a position, asked for from the memory."""
+        entries(turned(board, aux), target)
+        first = np.uint32(offset(board, aux)) if several else np.uint32(0)
+        for i in range(reads):
+            target[i] += first
+            prefetch(weights, np.uint64(target[i]))
+
+    return locate
 
 
 def _open(game: Game, start: int, key: str) -> Callable[..., Any]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..games.chance import seed_of
 from ..games.compiler import Array
+from ..games.game import Game
 from ..values.patterns import Network
 
 SLOTS = 2  # games played in turn: while the memory answers for one, the other computes
@@ -41,16 +42,22 @@ class Seat(NamedTuple):
     rewards: Array  # [S, 8] int64
     seen: Array  # [S, 8] uint64, the afterstates as the tables see them
     entries: Array  # [S, 4 m] uint32, their entries
+    here: Array  # [S, m] uint32, entries of the position itself (values of states)
     ring: Array  # [S, h, m] uint32, entries of the positions that wait for their update
     errors: Array  # [S, h] float32
-    past_boards: Array  # [S, LONGEST or 1] uint64, the episode, where a rule needs it
+    past_boards: Array  # [S, LONGEST or 1] uint64, the positions of the episode, where starts need them
     past_auxes: Array  # [S, LONGEST or 1] uint64
-    past_rewards: Array  # [S, LONGEST or 1] float32
     past_scores: Array  # [S, LONGEST or 1] int64
+    path_boards: Array  # [S, LONGEST or 1] uint64, what the backward rules will learn about
+    path_auxes: Array  # [S, LONGEST or 1] uint64
+    path_rewards: Array  # [S, LONGEST or 1] float32, earned on the way to each of them
     pool_boards: Array  # [POOL_TILES, POOL] uint64, positions in which a tile was just made
     pool_auxes: Array  # [POOL_TILES, POOL] uint64
     pool_scores: Array  # [POOL_TILES, POOL] int64
     pool_count: Array  # [POOL_TILES] int64
+    out_boards: Array  # [outcomes] uint64, room for what chance may do
+    out_auxes: Array  # [outcomes] uint64
+    out_shares: Array  # [outcomes] float64
     summit: Array  # [S] int64, largest tile so far (carousel)
     turn: Array  # [1] int64, which tile the carousel starts from next
     tally: Array  # [TALLY] int64
@@ -58,9 +65,19 @@ class Seat(NamedTuple):
     worst: Array  # [1] float64, the largest error since the last look
 
 
-def new_seat(network: Network, history: int, keeps_past: bool, seed: int, thread: int) -> Seat:
+def new_seat(
+    game: Game,
+    network: Network,
+    history: int,
+    seed: int,
+    thread: int,
+    *,
+    restarts: bool = False,
+    backward: bool = False,
+) -> Seat:
     """An empty seat: no game has begun (`NO_GAME`)."""
-    reads, length = network.reads, LONGEST if keeps_past else 1
+    reads = network.reads
+    past, path = LONGEST if restarts else 1, LONGEST if backward else 1
     rng = np.array([seed_of(np.uint64(seed), np.uint64(1000 * thread + slot)) for slot in range(SLOTS)], np.uint64)
     words, counts = np.uint64, np.int64
     return Seat(
@@ -77,16 +94,22 @@ def new_seat(network: Network, history: int, keeps_past: bool, seed: int, thread
         rewards=np.zeros((SLOTS, 8), counts),
         seen=np.zeros((SLOTS, 8), words),
         entries=np.zeros((SLOTS, CANDIDATES * reads), np.uint32),
+        here=np.zeros((SLOTS, reads), np.uint32),
         ring=np.zeros((SLOTS, history, reads), np.uint32),
         errors=np.zeros((SLOTS, history), np.float32),
-        past_boards=np.zeros((SLOTS, length), words),
-        past_auxes=np.zeros((SLOTS, length), words),
-        past_rewards=np.zeros((SLOTS, length), np.float32),
-        past_scores=np.zeros((SLOTS, length), counts),
+        past_boards=np.zeros((SLOTS, past), words),
+        past_auxes=np.zeros((SLOTS, past), words),
+        past_scores=np.zeros((SLOTS, past), counts),
+        path_boards=np.zeros((SLOTS, path), words),
+        path_auxes=np.zeros((SLOTS, path), words),
+        path_rewards=np.zeros((SLOTS, path), np.float32),
         pool_boards=np.zeros((POOL_TILES, POOL), words),
         pool_auxes=np.zeros((POOL_TILES, POOL), words),
         pool_scores=np.zeros((POOL_TILES, POOL), counts),
         pool_count=np.zeros(POOL_TILES, counts),
+        out_boards=np.zeros(game.max_placements, words),
+        out_auxes=np.zeros(game.max_placements, words),
+        out_shares=np.zeros(game.max_placements, np.float64),
         summit=np.zeros(SLOTS, counts),
         turn=np.zeros(1, counts),
         tally=np.zeros(TALLY, counts),

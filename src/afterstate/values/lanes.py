@@ -68,27 +68,33 @@ def _data(context: Any, builder: Any, kind: Any, array: Any) -> Any:
     return context.make_array(kind)(context, builder, array).data
 
 
-def entries_of_four(layout: Layout, symmetries: int) -> Callable[[Any, Any], None]:
-    """`entries(boards, index)`: of four boards, index[(table · symmetries + symmetry) · 4 + board] = its entry."""
+def entries_of(layout: Layout, symmetries: int, boards: int) -> Callable[[Any, Any], None]:
+    """`entries(source, index)`: index[(table · symmetries + symmetry) · boards + board] = its entry.
+
+    `source` is an array of that many boards, or for a single one the board itself.
+    """
     tables = layout.tables
     if not COMPILED:
-        return _plain_entries(layout, symmetries)
+        return _plain_entries(layout, symmetries, boards)
 
     @intrinsic
-    def entries(typing: Any, boards: Any, index: Any) -> Any:
+    def entries(typing: Any, source: Any, index: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            source = _data(context, builder, signature.args[0], args[0])
             target = _data(context, builder, signature.args[1], args[1])
-            kind = ir.VectorType(WORD, 4)
-            lanes = Lanes(builder, builder.load(builder.bitcast(source, kind.as_pointer()), align=8))
-            words = symmetric(spread(lanes), symmetries)
+            kind = ir.VectorType(WORD, boards)
+            if boards == 1:
+                vector = builder.insert_element(ir.Constant(kind, ir.Undefined), args[0], HALF(0))
+            else:
+                place = _data(context, builder, signature.args[0], args[0])
+                vector = builder.load(builder.bitcast(place, kind.as_pointer()), align=8)
+            words = symmetric(spread(Lanes(builder, vector)), symmetries)
             for t, table in enumerate(tables):
-                entry = builder.trunc(table.entry(words).vector, ir.VectorType(HALF, 4 * symmetries))
-                place = builder.gep(target, [WORD(4 * symmetries * t)])
+                entry = builder.trunc(table.entry(words).vector, ir.VectorType(HALF, boards * symmetries))
+                place = builder.gep(target, [WORD(boards * symmetries * t)])
                 builder.store(entry, builder.bitcast(place, entry.type.as_pointer()), align=4)
             return context.get_dummy_value()
 
-        return types.void(boards, index), generate
+        return types.void(types.uint64 if boards == 1 else source, index), generate
 
     return cast(Callable[[Any, Any], None], entries)
 
@@ -120,14 +126,14 @@ def sum_of_one(layout: Layout, symmetries: int) -> Callable[[Any, Any, Any], Any
     return cast(Callable[[Any, Any, Any], Any], total)
 
 
-def _plain_entries(layout: Layout, symmetries: int) -> Callable[[Any, Any], None]:
-    def entries(boards: Any, index: Any) -> None:
-        for b in range(4):
-            for s, word in enumerate(_symmetric_words(boards[b], symmetries)):
+def _plain_entries(layout: Layout, symmetries: int, boards: int) -> Callable[[Any, Any], None]:
+    def entries(source: Any, index: Any) -> None:
+        for b in range(boards):
+            for s, word in enumerate(_symmetric_words(source if boards == 1 else source[b], symmetries)):
                 for t, table in enumerate(layout.tables):
-                    index[(t * symmetries + s) * 4 + b] = table.entry(word)
+                    index[(t * symmetries + s) * boards + b] = table.entry(word)
 
-    return cast(Callable[[Any, Any], None], entries)
+    return entries
 
 
 def _plain_sum(layout: Layout, symmetries: int) -> Callable[[Any, Any, Any], Any]:

@@ -119,9 +119,10 @@ def _offset(game: Game, network: Network, entries: int) -> Callable[..., Any]:
 
     Stage bit k says that tile k is there; for the largest listed tile, that one at least as large is.
     """
-    lower = tuple(np.uint64(int(LOW_BITS) * stage) for stage in network.stages[:-1])
+    lower = tuple(np.uint64(int(LOW_BITS) * stage) for stage in network.stages[:-1]) or (ZERO,)
+    listed = len(network.stages[:-1])
     lift = np.uint64(BYTES * (16 - network.stages[-1])) if network.stages else ZERO
-    top, some = np.uint64(1 << len(lower)), bool(network.stages)
+    top, some = np.uint64(1 << listed), bool(network.stages)
     by_hint, size = network.by_hint, np.uint64(entries)
     hint_bits = np.uint64(3 if game.name == "threes" else 15)
 
@@ -131,7 +132,7 @@ def _offset(game: Game, network: Network, entries: int) -> Callable[..., Any]:
         if some:
             if has_tile_above(board, lift):
                 chosen |= top
-            for k in range(len(lower)):
+            for k in range(listed):
                 if has_tile(board, lower[k]):
                     chosen |= ONE << np.uint64(k)
         if by_hint:

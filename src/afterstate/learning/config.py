@@ -1,0 +1,240 @@
+"""What a training run is: one dataclass that is the flags of the command, the file in the run folder, and the API."""
+
+from __future__ import annotations
+
+import math
+import os
+import tomllib
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from ..games import Game, get
+from ..games.errors import Mistake
+from ..values.ntuple import evaluator
+from ..values.patterns import Network, parse_network
+from .rules import history_of
+from .schedules import Schedule, parse_schedule
+
+GIGABYTE = 1 << 30
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything that decides what a run learns. The same settings, seed and one thread: the same weights."""
+
+    game: str = "2048"
+    """2048, threes or threes-phone."""
+    network: str = "4x6"
+    """A name (afterstate networks lists them) or patterns such as 012345,456789."""
+    rule: Literal["td", "tc"] = "tc"
+    """td: one rate for all weights. tc: temporal coherence, each weight finds its own."""
+    rate: str = ""
+    """0.1, or over the run 0.5>0.01 (linear), 1>>0.1 (exponential), 0.1,0.01@0.5 (steps). Default: 0.1 td, 1 tc."""
+    of: Literal["afterstates", "states"] = "afterstates"
+    """What values are of: the board after the move, or before it (choosing then averages over chance)."""
+    direction: Literal["forward", "backward"] = "forward"
+    """Learn as the game goes, or after it from its end."""
+    decay: float = 0.0
+    """λ of TD(λ) and TC(λ): how much of later errors reaches back. 0.5 is a good one."""
+    steps: int = 0
+    """n-step learning with this n (forward): the errors of n moves, undiminished."""
+    optimism: float = 0.0
+    """What every position is worth before anything is learnt."""
+    stages: str = ""
+    """Tiles such as 8192,16384: other tables once they are on the board; unlearnt entries read the stage before."""
+    by_hint: bool = False
+    """Threes!: other tables for each hint, on boards turned so that the slide goes left."""
+    start: Literal["fresh", "restart", "carousel"] = "fresh"
+    """Where games begin: afresh; again from the middle of the last; or from where a large tile was just made."""
+    phases: str = ""
+    """Rules one after another, rule:rate:share, such as td:0.1:0.9,tc:1:0.1; each begins with fresh coherence."""
+    games: int = 0
+    """Stop after this many games (0: no such limit)."""
+    moves: int = 0
+    """Stop after this many moves."""
+    seconds: float = 0.0
+    """Stop after this much training time."""
+    threads: int = os.cpu_count() or 1
+    """Threads that learn together on one table; 1 is reproducible bit for bit."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where it runs."""
+    seed: int = 1
+    """The seed of chance."""
+    four_rate: float = 0.1
+    """2048: share of fours among the new tiles."""
+    block: int = 1000
+    """Games that make one line of the metrics."""
+
+    def __post_init__(self) -> None:
+        positive = {"games": self.games, "moves": self.moves, "seconds": self.seconds, "optimism": self.optimism}
+        for name, value in positive.items():
+            if not (math.isfinite(value) and value >= 0):
+                raise Mistake(f"--{name} is a number from 0 up, not {value}")
+        if not 0 <= self.decay <= 1:
+            raise Mistake(f"--decay is λ, a number from 0 to 1, not {self.decay}")
+        if not 1 <= self.threads <= 1024 or self.block < 1 or not 0 <= self.steps <= 1000:
+            raise Mistake("--threads is 1 to 1024, --block at least 1, --steps 0 to 1000")
+        if not 0 <= self.seed < 2**64:
+            raise Mistake(f"a seed is a whole number from 0 to 2^64 - 1, not {self.seed}")
+        if self.steps and (self.decay or self.direction == "backward"):
+            raise Mistake("--steps goes with forward learning and without --decay")
+        if self.by_hint and self.of == "states":
+            raise Mistake("--by-hint goes with values of afterstates: only they know the direction of the slide")
+        if self.phases and (self.rate or self.rule != "tc"):
+            raise Mistake("--phases says rules and rates itself: leave out --rule and --rate")
+        _ = self.phase_list, self.the_network  # wrong text shows here
+
+    @property
+    def the_game(self) -> Game:
+        return get(self.game, four_rate=self.four_rate) if self.game == "2048" else get(self.game)
+
+    @property
+    def the_network(self) -> Network:
+        game = self.the_game
+        stages: list[int] = []
+        for word in self.stages.replace(",", " ").split():
+            if not word.isdigit() or int(word) not in game.tiles[3:16]:
+                raise Mistake(f"a stage is a tile of {game.name} such as {game.tiles[12]}, not {word!r}")
+            stages.append(game.tiles.index(int(word)))
+        if len(stages) > 6:
+            raise Mistake("at most six stages: each doubles the tables")
+        if stages and self.of == "states" and game.name != "2048":
+            raise Mistake("stages of values of states are for 2048")
+        network = parse_network(self.network, tuple(stages), self.by_hint)
+        evaluator(game, network)
+        return network
+
+    @property
+    def history(self) -> int:
+        """Moves that an update waits (forward)."""
+        return history_of(self.decay, self.steps)
+
+    @property
+    def trace(self) -> float:
+        """The λ that the loops use: n-step learning is λ = 1 over n moves."""
+        return 1.0 if self.steps else self.decay
+
+    @property
+    def phase_list(self) -> list[Phase]:
+        """The phases, one after another; one of them for a plain run."""
+        if not self.phases:
+            return [
+                Phase(self.rule == "tc", parse_schedule(self.rate or ("1" if self.rule == "tc" else "0.1")), 0, 1)
+            ]
+        found: list[Phase] = []
+        begin = 0.0
+        for word in self.phases.replace(" ", "").split(","):
+            rule, _, rest = word.partition(":")
+            rate, _, share = rest.rpartition(":")
+            try:
+                end = begin + float(share)
+            except ValueError:
+                end = -1.0
+            if rule not in ("td", "tc") or not begin < end <= 1.0001:
+                raise Mistake(f"{word!r} is not a phase: write rule:rate:share, such as td:0.1:0.9,tc:1:0.1")
+            found.append(Phase(rule == "tc", parse_schedule(rate), begin, end))
+            begin = end
+        if begin < 0.9999:
+            raise Mistake(f"the shares of the phases {self.phases!r} add up to {begin:g}, not to 1")
+        return found
+
+    @property
+    def limited(self) -> bool:
+        return bool(self.games or self.moves or self.seconds)
+
+    def memory_needed(self) -> int:
+        """Bytes of weights and coherence, known before any is taken."""
+        size = evaluator(self.the_game, self.the_network).size
+        return 4 * size * (3 if any(phase.coherent for phase in self.phase_list) else 1)
+
+    def with_budget(self, games: int, moves: int, seconds: float) -> TrainConfig:
+        """The same run with another end, where one is given."""
+        if not (games or moves or seconds):
+            return self
+        return replace(self, games=games, moves=moves, seconds=seconds)
+
+    def write(self, path: Path) -> None:
+        """As TOML, every setting."""
+        lines = [f"{name} = {_toml(value)}" for name, value in asdict(self).items()]
+        temporary = path.with_name(f".{path.name}.tmp")
+        temporary.write_text("# afterstate train --resume reads this\n" + "\n".join(lines) + "\n", encoding="utf-8")
+        temporary.replace(path)
+
+    @classmethod
+    def read(cls, path: Path) -> TrainConfig:
+        try:
+            found = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise Mistake(f"cannot read {path}: {error.strerror}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise Mistake(f"{path} is not TOML: {error}") from None
+        return cls(**_checked(found, path))
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of a run under one rule."""
+
+    coherent: bool
+    rate: Schedule
+    begin: float
+    end: float
+
+    def rate_at(self, done: float) -> float:
+        return self.rate.at((done - self.begin) / (self.end - self.begin))
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return (
+        repr(value)
+        if isinstance(value, int | float)
+        else '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
+    )
+
+
+def _checked(found: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The settings of a file, of the right kinds."""
+    defaults = asdict(TrainConfig())
+    known = {field.name for field in fields(TrainConfig)}
+    for name, value in found.items():
+        if name not in known:
+            raise Mistake(f"{path}: unknown setting {name!r}; known are {', '.join(sorted(known))}")
+        kind = type(defaults[name])
+        if kind is float and isinstance(value, int):
+            found[name] = float(value)
+        elif not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise Mistake(f"{path}: {name} is a {kind.__name__}, not {value!r}")
+    choices: dict[str, tuple[str, ...]] = {
+        "rule": ("td", "tc"),
+        "of": ("afterstates", "states"),
+        "direction": ("forward", "backward"),
+    }
+    choices |= {"start": ("fresh", "restart", "carousel"), "device": ("cpu", "cuda")}
+    for name, allowed in choices.items():
+        if found.get(name, allowed[0]) not in allowed:
+            raise Mistake(f"{path}: {name} is one of {', '.join(allowed)}, not {found[name]!r}")
+    return found
+
+
+def free_memory() -> int:
+    """Bytes that are free now, as far as the system tells."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 1 << 62
+
+
+def check_memory(config: TrainConfig) -> None:
+    """Refuse what does not fit, before taking it."""
+    needed, free = config.memory_needed(), free_memory()
+    if needed > 0.95 * free:
+        raise Mistake(
+            f"{config.network} with these settings needs {needed / GIGABYTE:.1f} GB of memory, "
+            f"{free / GIGABYTE:.1f} GB are free: take a smaller network, fewer stages, or --rule td"
+        )

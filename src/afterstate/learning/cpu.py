@@ -1,0 +1,145 @@
+"""The CPU trainer: threads on one table, without locks.
+
+Each thread has its own seat (games in progress, unfinished updates) and calls the compiled loop for a stretch of
+moves; weights are shared. Two threads that adjust the same entry at the same time may lose one of the adjustments,
+which does no harm. A fresh network is different: while every value is still the same, all threads make the same large
+corrections to the same few entries, so the first moves are made by one thread alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from ..games.compiler import Array
+from ..games.errors import Mistake
+from ..values.ntuple import evaluator
+from .backward import RING, backward
+from .config import TrainConfig, check_memory
+from .forward import forward_afterstates
+from .parts import CAROUSEL, FRESH, RESTART
+from .rules import fresh_weights, promote_all
+from .seat import BEST, GAMES, MOVES, POINTS, REPLAYS, Seat, new_seat
+from .states import forward_states
+from .trainer import Tally
+
+ALONE = 200_000  # first moves, which one thread makes alone
+TOO_LARGE = 1e9  # an error that no game can cause
+STARTS = {"fresh": FRESH, "restart": RESTART, "carousel": CAROUSEL}
+
+
+def loop_for(config: TrainConfig, coherent: bool) -> Callable[..., Any]:
+    """The compiled loop of these settings."""
+    game, network, start = config.the_game, config.the_network, STARTS[config.start]
+    if config.direction == "backward":
+        return backward(game, network, coherent, config.of == "states", start)
+    make = forward_states if config.of == "states" else forward_afterstates
+    return make(game, network, coherent, config.history, start)
+
+
+class CpuTrainer:
+    """See `Trainer`."""
+
+    stride = 1 << 17
+
+    def __init__(self, config: TrainConfig) -> None:
+        check_memory(config)
+        self.config = config
+        self.game, self.network = config.the_game, config.the_network
+        self.evaluator = evaluator(self.game, self.network)
+        self._weights = fresh_weights(self.evaluator.size, self.network, self.evaluator.entries, config.optimism)
+        history = RING if config.direction == "backward" else config.history
+        self.seats = [
+            new_seat(
+                self.game,
+                self.network,
+                history,
+                config.seed,
+                thread,
+                restarts=config.start == "restart",
+                backward=config.direction == "backward",
+            )
+            for thread in range(config.threads)
+        ]
+        self.pool = ThreadPoolExecutor(config.threads)
+        self.done = 0
+        self.begin_phase(config.phase_list[0].coherent)
+
+    def begin_phase(self, coherent: bool) -> None:
+        self.coherent = coherent
+        self.memory = np.zeros(2 * self.evaluator.size if coherent else 2, np.float32)
+        self.memory[:] = 0  # takes the memory now rather than page by page in the loop
+        self.loop = loop_for(self.config, coherent)
+        self.warm_up()
+
+    def warm_up(self) -> None:
+        """Compile (or load) the loop with nothing to do, so that no budget is spent on it."""
+        self._work(self.seats[0], 0.0, 0, 0)
+
+    def advance(self, moves: int, games: int, rate: float) -> Tally:
+        begin = time.perf_counter()
+        seats = self.seats[:1] if self.done < ALONE else self.seats
+        share, games_each = max(1, moves // len(seats)), max(1, -(-games // len(seats)))
+        if len(seats) == 1:
+            self._work(seats[0], rate, share, games_each)
+        else:
+            list(self.pool.map(lambda seat: self._work(seat, rate, share, games_each), seats))
+        tally = self._collect(seats)
+        tally.seconds = time.perf_counter() - begin
+        self.done += tally.moves
+        if not tally.worst < TOO_LARGE:
+            raise Mistake(
+                f"training diverged: an error of {tally.worst:.3g} points; lower --rate, --decay or --optimism"
+            )
+        return tally
+
+    def _work(self, seat: Seat, rate: float, moves: int, games: int) -> None:
+        step, decay = np.float32(rate / self.network.reads), np.float32(self.config.trace)
+        self.loop(self.game.rows, self._weights, self.memory, seat, step, decay, moves, games)
+
+    def _collect(self, seats: list[Seat]) -> Tally:
+        """Sum up and reset what the threads counted."""
+        total = Tally()
+        for seat in seats:
+            t = seat.tally
+            counted = Tally(
+                int(t[GAMES]), int(t[MOVES]), int(t[POINTS]), int(t[BEST]), int(t[REPLAYS]), float(seat.worst[0])
+            )
+            counted.tiles = seat.tiles.copy()
+            total.add(counted)
+            if not np.isfinite(seat.worst[0]):
+                total.worst = float("inf")
+            t[:], seat.tiles[:], seat.worst[0] = 0, 0, 0.0
+        return total
+
+    def weights(self) -> Array:
+        copy = self._weights.copy()
+        if self.network.stages:
+            promote_all(copy, self.network, self.evaluator.entries)
+        return copy
+
+    def state(self) -> dict[str, Array]:
+        found = {
+            "weights": self._weights,
+            "memory": self.memory,
+            "done": np.array([self.done, self.coherent], np.int64),
+        }
+        for k, seat in enumerate(self.seats):
+            found |= {f"seat{k}.{name}": array for name, array in seat._asdict().items()}
+        return found
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        self.done, coherent = (int(x) for x in state["done"])
+        if bool(coherent) != self.coherent:
+            self.begin_phase(bool(coherent))
+        ours = self.state()
+        for name, array in ours.items():
+            if name != "done":
+                np.copyto(array, state[name])
+
+    def close(self) -> None:
+        self.pool.shutdown()

@@ -1,0 +1,156 @@
+"""Values of states, the board before the move: choosing asks what chance may do after every move.
+
+In 2048 a new tile changes only the entries whose pattern covers its cell, and V is a sum. So the expectation over
+all cells and both tiles is the value of the afterstate plus, for every entry and every empty cell it covers, the mean
+difference that a tile there makes: a third of the reads of trying every board, and most of them in cache lines that
+were just read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..games.board import count, empty_cells
+from ..games.compiler import Array, kernel, rule_for
+from ..games.game import Game
+from ..values.ntuple import Evaluator, evaluator
+from ..values.patterns import Network
+from .forward import NONE, NOTHING
+from .parts import parts
+from .rules import adjust, adjust_coherently, delayed_error, reader
+from .seat import CANDIDATES, GAMES, MOVES, NO_GAME, SLOTS, Seat
+
+LOWEST_STAGE = 3  # stages by smaller tiles could change with a new tile
+
+
+def expectation(game: Game, network: Network, key: str) -> Callable[..., Any]:
+    """`expect(weights, seat, g, k) -> E[reward of chance + V(next)]` of candidate k."""
+    ev = evaluator(game, network)
+    if game.name == "2048" and not any(stage < LOWEST_STAGE for stage in network.stages):
+        return _expectation_by_differences(game, ev, key)
+    return _expectation_by_outcomes(game, ev, key)
+
+
+def _cell_bits(ev: Evaluator) -> tuple[Array, Array, Array]:
+    """[tables, cells] the bits of an index that belong to a cell, its lowest (a 2) and its next (a 4); 0: no cell."""
+    tables = ev.layout.tables
+    width = max(len(table.pattern) for table in tables)
+    masks, twos, fours = (np.zeros((len(tables), width), np.uint32) for _ in range(3))
+    for t, table in enumerate(tables):
+        for to, bit in enumerate(table.bits):
+            if bit >= 0:
+                masks[t, bit // 4] |= np.uint32(1 << to)
+                if bit % 4 < 2:
+                    (twos, fours)[bit % 4][t, bit // 4] = 1 << to
+    return masks, twos, fours
+
+
+def _expectation_by_differences(game: Game, ev: Evaluator, key: str) -> Callable[..., Any]:
+    masks, twos, fours = _cell_bits(ev)
+    read, _ = reader(ev.network, ev.entries)
+    tables, width, symmetries = len(ev.layout.tables), masks.shape[1], ev.network.symmetries
+    four_rate = np.float32(game.parameters["four_rate"])
+    two_rate, several, offset = np.float32(1) - four_rate, ev.network.sets > 1, ev.offset
+
+    @rule_for("expectation", key)
+    def expect(weights: Array, seat: Seat, g: int, k: int) -> np.float32:
+        after, index = seat.afters[g, k], seat.entries[g]
+        first = np.uint32(offset(after, seat.auxes[g, k])) if several else np.uint32(0)
+        total, change = np.float32(0), np.float32(0)
+        for t in range(tables):
+            for s in range(symmetries):
+                entry = index[CANDIDATES * (symmetries * t + s) + k]
+                weight = read(weights, entry)
+                total += weight
+                for c in range(width):
+                    if masks[t, c] and not (entry - first) & masks[t, c]:
+                        change += two_rate * read(weights, entry + twos[t, c])
+                        change += four_rate * read(weights, entry + fours[t, c]) - weight
+        return total + change / np.float32(count(empty_cells(after)))
+
+    return expect
+
+
+def _expectation_by_outcomes(game: Game, ev: Evaluator, key: str) -> Callable[..., Any]:
+    """Any game: every placement, and every hint where tables go by hint. The reward of chance counts."""
+    placements, value, gained = game.rules.placements, ev.value, game.rules.value_of_board
+    score_is_value, most = game.score_is_value, game.max_placements
+
+    @rule_for("expectation", key)
+    def expect(weights: Array, seat: Seat, g: int, k: int) -> np.float32:
+        after, aux = seat.afters[g, k], seat.auxes[g, k]
+        boards, auxes, shares = seat.out_boards, seat.out_auxes, seat.out_shares
+        total = np.float32(0)
+        for i in range(min(placements(after, aux, boards, auxes, shares), most)):
+            reward = gained(boards[i], auxes[i]) - gained(after, aux) if score_is_value else np.int64(0)
+            total += np.float32(shares[i]) * (np.float32(reward) + value(weights, boards[i], auxes[i]))
+        return total
+
+    return expect
+
+
+def forward_states(game: Game, network: Network, coherent: bool, history: int, start: int) -> Callable[..., Any]:
+    """The forward loop on values of states: V(s) moves toward r + V(next s), that of the last one toward 0."""
+    part = parts(game, evaluator(game, network), start)
+    expect, locate, push = expectation(game, network, part.key), part.locate, part.push
+    look, total_of, own = part.look, part.total_of, part.own
+    open_episode, close, note, spawn = part.open, part.close, part.note, game.rules.spawn
+    learn = adjust_coherently if coherent else adjust
+
+    @kernel(
+        "forward states", part.key, coherent, history, title=f"the {network.name} trainer for {game.name}, states"
+    )
+    def train(
+        rows: Array,
+        weights: Array,
+        memory: Array,
+        seat: Seat,
+        rate: np.float32,
+        decay: np.float32,
+        moves: int,
+        games: int,
+    ) -> None:
+        until, enough = seat.tally[MOVES] + moves, seat.tally[GAMES] + games
+        while seat.tally[MOVES] < until and seat.tally[GAMES] < enough:
+            for g in range(SLOTS):
+                n, t, ring, errors = seat.legal[g], seat.length[g], seat.ring[g], seat.errors[g]
+                if t > 0:
+                    reached = np.float32(seat.gain[g]) + total_of(weights, seat.here[g])
+                    errors[(t - 1) % history] = reached - total_of(weights, ring[(t - 1) % history])
+                    if t >= history:
+                        error = delayed_error(errors, history, t - history, t, decay)
+                        own(weights, ring[t % history])
+                        learn(weights, memory, ring[t % history], error, rate)
+                        seat.worst[0] = max(seat.worst[0], abs(error))
+                if t != NO_GAME:
+                    push(seat, g, ring[t % history])
+                if n:
+                    best, value = 0, NOTHING
+                    for k in range(n):
+                        v = expect(weights, seat, g, k) + np.float32(seat.rewards[g, k])
+                        best = k if v > value else best
+                        value = v if v > value else value
+                    note(seat, g)
+                    seat.board[g], seat.aux[g], placed, seat.rng[g] = spawn(
+                        seat.afters[g, best], seat.auxes[g, best], seat.rng[g]
+                    )
+                    seat.gain[g] = seat.rewards[g, best] + placed
+                    seat.score[g] += seat.gain[g]
+                    seat.length[g] = t + 1
+                    seat.tally[MOVES] += 1
+                else:
+                    if t != NO_GAME:
+                        errors[t % history] = NONE - total_of(weights, ring[t % history])
+                        for q in range(max(t + 1 - history, 0), t + 1):
+                            error = delayed_error(errors, history, q, t + 1, decay)
+                            own(weights, ring[q % history])
+                            learn(weights, memory, ring[q % history], error, rate)
+                        close(seat, g)
+                    open_episode(rows, seat, g)
+                look(rows, weights, seat, g)
+                locate(weights, seat.board[g], seat.aux[g], seat.here[g])
+
+    return train
