@@ -55,7 +55,7 @@ class Trainer(Protocol):
         """From now on this rule, with fresh coherence."""
 
     def weights(self) -> Array:
-        """A copy of the weights as a model file keeps them: every entry readable, laid out as values/layout.py says."""
+        """A copy of the weights as a model file keeps them, every entry readable."""
 
     def state(self) -> dict[str, Array]:
         """All that `restore` needs to go on exactly here."""
