@@ -51,6 +51,8 @@ class Command:
     """Show the steps and what is done of them, and run nothing."""
     write: bool = False
     """Write the page from what is done, and run nothing."""
+    slim: bool = False
+    """Remove the weights of a run once its test is done (D2 at full scale makes eight runs)."""
     watch: bool = False
     """D1: first see a game, one move a second (q goes on)."""
     commit: str = ""
@@ -70,7 +72,7 @@ def run(command: Command) -> int:
     scale = Scale(command.scale, command.device, command.threads, command.seed)
     folder = command.out or Path("runs") / f"{report.name}-{scale.name}"
     steps = report.steps(scale)
-    experiment = Experiment(folder, main, _tell(command), command.commit, command.device)
+    experiment = Experiment(folder, main, _tell(command), command.commit, command.device, command.slim)
     experiment.look(steps)
     if command.list:
         for step in steps:

@@ -39,7 +39,7 @@ def steps(scale: Scale) -> Sequence[Step]:
         words = ("evaluate", "--agent", agent, "--games", games[name], "--seed", str(scale.seed))
         records = f"{name}.txt"
         save = ("--workers", str(scale.threads), "--save", f"{{run}}/{records}")
-        found.append(Step(name, words + save, records, keep=False))
+        found.append(Step(name, words + save, records))
     found.append(Step("judge", ("referee", "{run}/limits.txt")))
     return found
 

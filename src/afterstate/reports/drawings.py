@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from .steps import Done
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = ("#9a9a9a", "#d9772b", "#2f7fb8", "#4c9a4a", "#8a5fb0")
+COLOURS = ("#9a9a9a", "#d9772b", "#2f7fb8", "#4c9a4a", "#8a5fb0", "#b5475b", "#3f9c9c")
 SIZE, DOTS = (7.0, 3.4), 110
 
 
@@ -29,6 +30,32 @@ def reach_bars(path: Path, reported: Reported, ours: Mapping[str, Done | None], 
     axes.set_xlabel("largest tile at least")
     axes.legend(frameon=False, fontsize=8)
     return _save(axes, path, "How many games reach each tile")
+
+
+def learning_curve(path: Path, runs: Mapping[str, Path], field: str, label: str) -> str:
+    """One line a run: `field` of its metrics against training games. Empty when no run has begun."""
+    curves = {name: curve_of(folder, field) for name, folder in runs.items()}
+    curves = {name: points for name, points in curves.items() if len(points) > 1}
+    if not curves:
+        return ""
+    axes = _canvas(label)
+    for k, (name, points) in enumerate(curves.items()):
+        games, values = zip(*points, strict=True)
+        axes.plot(games, values, label=name, color=COLOURS[(k + 1) % len(COLOURS)], linewidth=1.3)
+    axes.set_xlabel("training games")
+    axes.set_ylim(bottom=0)
+    if len(curves) > 1:
+        axes.legend(frameon=False, fontsize=8)
+    return _save(axes, path, label.capitalize())
+
+
+def curve_of(folder: Path, field: str) -> list[tuple[float, float]]:
+    """(games, value) pairs of the metrics of a run; none when it has not begun."""
+    path = folder / "metrics.jsonl"
+    if not path.exists():
+        return []
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
+    return [(float(line["games"]), float(line[field])) for line in lines if line.get(field) is not None]
 
 
 def _canvas(label: str) -> Axes:

@@ -90,6 +90,19 @@ def verdict(done: Done | None) -> str:
     )
 
 
+def speed(done: Done | None, reported: float) -> str:
+    """Actions of both sides a second, by the times in the records."""
+    if done is None:
+        return f"Reported: {reported:,.0f} actions/s."
+    return f"Speed: **{done.figures['ops']:,.0f} actions/s** on one core; reported: {reported:,.0f}."
+
+
+def points(done: Done | None, reported: float) -> str:
+    """The course's points for its second project."""
+    found = done.figures["points"] if done else None
+    return f"Points: **{found['project 2']}** of 100; reported: {reported}." if found else ""
+
+
 def how_it_was_made(done: Mapping[str, Done]) -> str:
     """Every step with its command, commit, machine and time."""
     if not done:

@@ -12,15 +12,14 @@ from afterstate.games.errors import Mistake
 from .page import how_it_was_made
 from .steps import Experiment, Step
 
-NAMES = ("D1",)
-SCALES = ("quick", "full")
+NAMES = ("D0", "D1", "D2", "D3", "D4")
 
 
 @dataclass(frozen=True)
 class Scale:
     """How large an experiment is, and on what it runs."""
 
-    name: str = "quick"
+    name: str = "quick"  # quick, full, or tiny for the tests
     device: str = "cpu"
     threads: int = 2
     seed: int = 1
@@ -30,7 +29,8 @@ class Scale:
         return self.name == "full"
 
     def pick(self, quick: int, full: int) -> str:
-        return str(full if self.full else quick)
+        """A number of games."""
+        return str(full if self.full else quick if self.name == "quick" else max(2, quick // 20))
 
     @property
     def training(self) -> tuple[str, ...]:

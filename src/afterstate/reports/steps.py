@@ -13,7 +13,6 @@ import json
 import os
 import platform
 import shlex
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +24,7 @@ from typing import Any
 from afterstate.games.errors import Mistake
 
 INTERRUPTED = 130
+SMALL = 2 << 20  # bytes
 HOW = ("--threads", "--workers")
 
 
@@ -35,7 +35,7 @@ class Step:
     name: str  # what its figures are called
     words: tuple[str, ...]  # without `afterstate`, without --json
     made: str = ""  # the file or folder it makes, below the folder of the experiment
-    keep: bool = True  # whether what it makes is needed once its figures are there
+    slims: str = ""  # the run whose weights nothing needs after this step; its curve stays
 
     @property
     def trains(self) -> bool:
@@ -75,6 +75,7 @@ class Experiment:
     say: Callable[[str], None]
     commit: str = ""
     device: str = "cpu"
+    slimming: bool = False
     done: dict[str, Done] = field(default_factory=dict)
 
     def place(self, step: Step) -> Path:
@@ -128,14 +129,14 @@ class Experiment:
         temporary.write_text(json.dumps(done.__dict__, indent=1), encoding="utf-8")
         temporary.replace(self.place(step))
         self.done[step.name] = done
+        if step.slims and self.slimming:
+            self.slim(step.slims)
 
-    def clean(self, steps: Sequence[Step]) -> None:
-        """Remove large files that nothing needs any more."""
-        if all(step.name in self.done for step in steps):
-            for step in steps:
-                if step.made and not step.keep:
-                    made = self.folder / step.made
-                    shutil.rmtree(made) if made.is_dir() else made.unlink(missing_ok=True)
+    def slim(self, run: str) -> None:
+        """Keep of a run what is small: its settings and its curve."""
+        for path in (self.folder / run).rglob("*"):
+            if path.is_file() and path.stat().st_size > SMALL:
+                path.unlink()
 
 
 def _essence(command: str) -> list[str]:
