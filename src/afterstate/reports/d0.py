@@ -13,10 +13,10 @@ from .steps import Experiment, Step
 REPORTED = Reported(129_996, 314_072, {2048: 98.2, 4096: 88.1, 8192: 66.7, 16384: 5.1}, {8192: 61.6})
 TILES = (2048, 4096, 8192, 16384)
 ABOUT = """
-V is the value of the board **before** the move. A move is chosen by argmax r + E[V(next)], the expectation over every
-empty cell, 0.9 for a 2 and 0.1 for a 4. Six 6-tuples (the classic four, a T and an arrow), each in its eight rotations
-and reflections, which share a table. After each game the values are learnt backwards from its end, V(S_T) → 0,
-V(S_t) → r_t + V(S_t+1), with a rate that falls linearly from 0.5 to 0.01 over the run of 100,000 games.
+V is the value of the board **before** the move. A move is chosen by argmax r + E[V(next)], the expectation over
+every empty cell, 0.9 for a 2 and 0.1 for a 4. Six 6-tuples (the classic four, a T and an arrow), each in its eight
+rotations and reflections, which share a table. After each game the values are learnt backwards from its end, V(S_T)
+→ 0, V(S_t) → r_t + V(S_t+1), with a rate that falls linearly from 0.5 to 0.01 over the run of 100,000 games.
 """
 
 

@@ -43,8 +43,8 @@ ROWS = (
     Row("0.1", "group0+1", 96_087, 188_532, 96.3),
 )
 ABOUT = """
-Both learners: V(afterstate), move by argmax r + V(s'), target r_next + V(s'_next); and V(state), move by argmax
-r + E[V(next)]. TD(0), forward, 500,000 games a row, for four rates and four sets of tuples. A rate is for V: a weight
+Both learners: V(afterstate), move by argmax r + V(s'), target r_next + V(s'_next); and V(state), move by argmax r +
+E[V(next)]. TD(0), forward, 500,000 games a row, for four rates and four sets of tuples. A rate is for V: a weight
 moves by rate/m, m the number of entries read for one board.
 
 The report tested each network ten times on 1,000 games and shows the test with the best 2048 rate. Ours is one test
@@ -77,11 +77,7 @@ def _learn_and_test(
 def results(experiment: Experiment, folder: Path) -> str:
     done = experiment.done
     tests = {row.name: done.get(f"{row.name}.test") for row in ROWS}
-    lines = [
-        [row.rate, row.network, f"{row.mean:,}", mean_of(tests[row.name]), f"{row.best:,}", _best(tests[row.name])]
-        + [f"{row.reach:.1f} %", f"{reach_of(tests[row.name], 2048):.1f} %" if tests[row.name] else NOT_RUN]
-        for row in ROWS
-    ]
+    lines = [_line(row, tests[row.name]) for row in ROWS]
     head = ["rate", "tuples", "reported mean", "our mean", "reported max", "our max", "reported 2048", "our 2048"]
     parts = ["### The ablation, values of afterstates", table(head, lines)]
     learners = {"ours, afterstates": tests[ROWS[0].name], "ours, states": done.get(f"{STATES}.test")}
@@ -90,8 +86,10 @@ def results(experiment: Experiment, folder: Path) -> str:
     return "\n\n".join(parts)
 
 
-def _best(done: Done | None) -> str:
-    return f"{done.figures['max']:,}" if done else NOT_RUN
+def _line(row: Row, test: Done | None) -> list[str]:
+    ours = [f"{test.figures['max']:,}", f"{reach_of(test, 2048):.1f} %"] if test else [NOT_RUN, NOT_RUN]
+    words = [row.rate, row.network, f"{row.mean:,}", mean_of(test), f"{row.best:,}", ours[0]]
+    return [*words, f"{row.reach:.1f} %", ours[1]]
 
 
 def _curves(experiment: Experiment, folder: Path) -> list[str]:

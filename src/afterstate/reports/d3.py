@@ -14,9 +14,9 @@ REPORTED = Reported(277_576, 711_885, {1536: 100, 3072: 99.9, 6144: 6.6}, {3072:
 TILES = (768, 1536, 3072, 6144)
 ABOUT = """
 The course variant of Threes!. Four 6-tuples in eight symmetries, trained by TD(0) on afterstates, with a rate that
-falls from 0.1 to 0.01. The player then looks one layer deeper: argmax of r + E[r' + V(s'')], the expectation over the
-border cells on which the known hint tile can land, and the best reply to each: `expectimax:2`. The games are played by
-one thread, recorded, and judged with the report's speed as the one to reach.
+falls from 0.1 to 0.01. The player then looks one layer deeper: argmax of r + E[r' + V(s'')], the expectation over
+the border cells on which the known hint tile can land, and the best reply to each: `expectimax:2`. The games are
+played by one thread, recorded, and judged with the report's speed as the one to reach.
 """
 
 

@@ -12,14 +12,14 @@ from .steps import Experiment, Step
 
 REPORTED = Reported(83_538, 258_513, {384: 93.2, 768: 83.6, 1536: 55.5, 3072: 25.2}, ops=559_798)
 TILES = (384, 768, 1536, 3072, 6144)
-# The report's rates are for a weight: 0.1/32, then 0.001 down to 0.0001. Ours are for V, m times that: m = 32 for four
-# 6-tuples, 64 for eight 4-tuples, in eight symmetries each.
+# The report's rates are for a weight: 0.1/32, then 0.001 down to 0.0001. Ours are for V, m times that: m = 32 for
+# four 6-tuples, 64 for eight 4-tuples, in eight symmetries each.
 RATES = {"4x6": "0.1,0.032>0.0032@0.5", "8x4": "0.2,0.064>0.0064@0.5"}
 ABOUT = """
 The course variant of Threes!, greedy play on values of afterstates. Forward learning: after each move the previous
 afterstate moves toward r + V(next afterstate), the last one toward 0. Eight 4-tuples, and four 6-tuples. The report
-gives rates for a weight, 0.1/32 and then 0.001 falling to 0.0001; ours are for V, so they are m times as large
-(m = 32 for 4x6, 64 for 8x4), each half of the 500,000 games. The test games are played by one thread, recorded, and
+gives rates for a weight, 0.1/32 and then 0.001 falling to 0.0001; ours are for V, so they are m times as large (m =
+32 for 4x6, 64 for 8x4), each half of the 500,000 games. The test games are played by one thread, recorded, and
 judged: every action legal, the speed at least the report's, and the course's points, 100 · reach(384)².
 """
 
