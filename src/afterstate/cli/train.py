@@ -1,0 +1,148 @@
+"""`afterstate train`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from afterstate.games.errors import Mistake
+from afterstate.learning.config import TrainConfig
+from afterstate.learning.runs import Progress, Run, read_metrics, stopping_cleanly
+from afterstate.views.progress import TrainingView
+
+from .flags import say, write_json
+
+
+@dataclass
+class Command:
+    """Learn to play. Everything goes into a run folder, which can be resumed, plotted, evaluated and played with.
+
+    examples:
+      afterstate train 2048 --seconds 60 --decay 0.5 --out runs/first
+      afterstate train threes --network 4x6 --games 100000 --out runs/threes
+      afterstate train --rule td --rate 0.1 --games 100000 --threads 1 --out runs/exact
+      afterstate train --resume runs/first --seconds 600
+    """
+
+    name: Annotated[str | None, tyro.conf.Positional] = None
+    """The game: 2048, threes or threes-phone."""
+    config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
+    out: Path | None = None
+    """The run folder; by default a new one in runs/."""
+    resume: Path | None = None
+    """Go on with the run in this folder, to its own end or to a new --seconds, --games or --moves."""
+    checkpoint: float = 60.0
+    """Seconds between checkpoints."""
+    tensorboard: bool = False
+    """Also write the metrics for TensorBoard (needs it installed)."""
+    quiet: bool = False
+    """No progress display."""
+    json: str | None = None
+    """Write the final figures as JSON to this file (- for standard output)."""
+
+
+def run(command: Command) -> int:
+    training = begin(command)
+    assert training.folder is not None
+    config, quiet_output = training.config, command.json == "-"
+    game = config.the_game
+    goal = str(game.tiles[game.goal])
+    export = Export(training.folder) if command.tensorboard else None
+    title = (
+        f"{game.title} · {config.network} · {config.rule if not config.phases else config.phases} · {training.folder}"
+    )
+    with stopping_cleanly(training), TrainingView(title, goal, command.quiet) as view:
+
+        def listen(line: Mapping[str, Any], at: Progress) -> None:
+            view.update(line, at.games, at.moves, at.seconds, training.done)
+            if export and line:
+                export.add(line)
+
+        training.train(listen)
+    if export:
+        export.close()
+    result = summary(training)
+    if command.json:
+        write_json(result, command.json)
+    if not quiet_output:
+        report(training, result)
+    return 130 if training.stopping and training.done < 1 else 0
+
+
+def begin(command: Command) -> Run:
+    """The new or resumed run of the flags."""
+    config = command.config
+    if command.resume is not None:
+        if command.out is not None:
+            raise Mistake("--resume goes on in its own folder: leave out --out")
+        return Run.resume(command.resume, config.games, config.moves, config.seconds, command.checkpoint)
+    if command.name is not None:
+        config = TrainConfig(**vars(config) | {"game": command.name})
+    return Run.begin(config, command.out or new_folder(config), command.checkpoint)
+
+
+def new_folder(config: TrainConfig) -> Path:
+    stem = f"runs/{config.game}-{config.network.replace(',', '-')[:40]}-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder, number = Path(stem), 2
+    while folder.exists():
+        folder, number = Path(f"{stem}-{number}"), number + 1
+    return folder
+
+
+def summary(training: Run) -> dict[str, Any]:
+    """The figures of `--json`."""
+    assert training.folder is not None
+    p, lines = training.progress, read_metrics(training.folder)
+    return {
+        "run": str(training.folder),
+        "game": training.config.game,
+        "network": training.config.network,
+        "games": p.games,
+        "moves": p.moves,
+        "seconds": round(p.seconds, 3),
+        "moves_per_second": round(p.moves / p.seconds) if p.seconds else 0,
+        "mean": lines[-1]["mean"] if lines else None,
+        "max": max((line["max"] for line in lines), default=None),
+        "reach": lines[-1]["reach"] if lines else {},
+        "complete": training.done >= 1,
+    }
+
+
+def report(training: Run, result: dict[str, Any]) -> None:
+    mean = f", mean of the last block {result['mean']:,.0f}" if result["mean"] is not None else ""
+    say(
+        f"{result['games']:,} games, {result['moves'] / 1e6:,.1f} M moves in {result['seconds']:.1f} s "
+        f"({result['moves_per_second'] / 1e6:.2f} M moves/s){mean}"
+    )
+    if training.done < 1:
+        say(f"stopped at {100 * training.done:.0f} %; go on: afterstate train --resume {training.folder}")
+    else:
+        say(f"next: afterstate evaluate {training.folder}    afterstate plot {training.folder}")
+
+
+class Export:
+    """Metrics for TensorBoard, where it is installed."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            try:
+                from tensorboardX import SummaryWriter
+            except ImportError:
+                raise Mistake("--tensorboard needs tensorboardX or torch: pip install tensorboardX") from None
+        self.writer: Any = SummaryWriter(str(folder / "tensorboard"))
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        for name in ("mean", "max", "rate", "moves_per_second"):
+            self.writer.add_scalar(name, line[name], line["games"])
+        for tile, share in line["reach"].items():
+            self.writer.add_scalar(f"reach/{tile}", share, line["games"])
+
+    def close(self) -> None:
+        self.writer.close()

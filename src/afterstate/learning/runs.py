@@ -1,0 +1,325 @@
+"""A run is a folder, and everything in it is safe if the process is killed at any moment.
+
+    run.toml                 every setting
+    metrics.jsonl            one line a block of games: games, moves, seconds, mean, max, reach, rate, moves/s
+    last.safetensors         the model at the last checkpoint
+    best.safetensors         the model at the checkpoint before which games went best
+    checkpoint.safetensors   all that `--resume` needs: weights, coherence, games in progress, counters
+    run.lock                 held while a process trains here
+
+Files are written under a temporary name and renamed. A resumed run goes on from its last checkpoint: metrics written
+after it are cut off and made again, and with one thread the weights become those of a run never interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from ..games.compiler import Array
+from ..games.errors import Mistake
+from ..values.files import Model, map_tensor, read_header, save_model, write_tensors
+from .config import TrainConfig
+from .trainer import Tally, Trainer, make_trainer
+
+CHECKPOINT = "afterstate-checkpoint"
+EVERY = 60.0  # seconds between checkpoints
+NO_LIMIT = 1 << 60
+
+
+@dataclass
+class Progress:
+    """Where a run stands; what a checkpoint keeps besides the trainer."""
+
+    games: int = 0
+    moves: int = 0
+    seconds: float = 0.0
+    phase: int = 0
+    lines: int = 0  # of metrics
+    best: float = -1.0  # mean score of the games before the best checkpoint
+    block: Tally = field(default_factory=Tally)  # games since the last line
+    recent: Tally = field(default_factory=Tally)  # games since the last checkpoint
+
+    def to_json(self) -> str:
+        found = {name: getattr(self, name) for name in ("games", "moves", "seconds", "phase", "lines", "best")}
+        for name in ("block", "recent"):
+            tally = vars(getattr(self, name))
+            found[name] = tally | {"tiles": tally["tiles"].tolist()}
+        return json.dumps(found)
+
+    @classmethod
+    def from_json(cls, text: str) -> Progress:
+        found = json.loads(text)
+        for name in ("block", "recent"):
+            found[name] = Tally(**found[name] | {"tiles": np.array(found[name]["tiles"], np.int64)})
+        return cls(**found)
+
+
+Listener = Callable[[Mapping[str, Any], Progress], None]
+
+
+class Run:
+    """A training run in its folder (or, for tests and notebooks, in none)."""
+
+    def __init__(self, config: TrainConfig, folder: Path | None, every: float = EVERY) -> None:
+        self.config, self.folder, self.every = config, folder, every
+        self.progress = Progress()
+        self.stopping = False
+        self.metrics: IO[str] | None = None
+        self.lock: IO[str] | None = None
+        self.trainer: Trainer
+
+    # --- beginning -------------------------------------------------------------------------------------------
+
+    @classmethod
+    def begin(cls, config: TrainConfig, folder: Path | None, every: float = EVERY) -> Run:
+        """A new run; its folder must not hold another one."""
+        if not config.limited:
+            raise Mistake("how long? give --seconds, --games or --moves")
+        run = cls(config, folder, every)
+        if folder is not None:
+            if (folder / "run.toml").exists():
+                raise Mistake(
+                    f"{folder} already holds a run: --resume {folder} goes on with it, or take another --out"
+                )
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise Mistake(f"cannot make {folder}: {error.strerror}") from None
+            run._take_lock()
+            config.write(folder / "run.toml")
+            run.metrics = (folder / "metrics.jsonl").open("w", encoding="utf-8")
+        run.trainer = make_trainer(config)
+        return run
+
+    @classmethod
+    def resume(cls, folder: Path, games: int = 0, moves: int = 0, seconds: float = 0.0, every: float = EVERY) -> Run:
+        """Go on with a run from its last checkpoint, to its own end or to a new one."""
+        if not (folder / "run.toml").exists():
+            raise Mistake(f"{folder} is not a run: run.toml is missing")
+        config = TrainConfig.read(folder / "run.toml").with_budget(games, moves, seconds)
+        run = cls(config, folder, every)
+        run._take_lock()
+        config.write(folder / "run.toml")
+        run.trainer = make_trainer(config)
+        path = folder / "checkpoint.safetensors"
+        if path.exists():
+            header, metadata, start = read_header(path, CHECKPOINT)
+            run.progress = Progress.from_json(metadata["progress"])
+            run.trainer.restore({name: map_tensor(path, tensor, start) for name, tensor in header.items()})
+        run._cut_metrics()
+        return run
+
+    def _take_lock(self) -> None:
+        """One process a folder. The system lets go of the lock when the process dies, however it dies."""
+        assert self.folder is not None
+        self.lock = (self.folder / "run.lock").open("a+", encoding="utf-8")
+        try:
+            import fcntl
+
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # a system without flock
+            return
+        except OSError:
+            self.lock.seek(0)
+            owner = self.lock.read().strip() or "unknown"
+            raise Mistake(
+                f"another process ({owner}) trains in {self.folder}: wait for it, or take another --out"
+            ) from None
+        self.lock.truncate(0)
+        self.lock.write(str(os.getpid()))
+        self.lock.flush()
+
+    def _cut_metrics(self) -> None:
+        """Forget the lines that were written after the checkpoint."""
+        assert self.folder is not None
+        path = self.folder / "metrics.jsonl"
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+        kept = "".join(lines[: self.progress.lines])
+        temporary = path.with_name(".metrics.jsonl.tmp")
+        temporary.write_text(kept, encoding="utf-8")
+        temporary.replace(path)
+        self.metrics = path.open("a", encoding="utf-8")
+
+    # --- the loop --------------------------------------------------------------------------------------------
+
+    @property
+    def done(self) -> float:
+        """The share of the run that is done, by the budget that is nearest to its end."""
+        c, p = self.config, self.progress
+        shares = [
+            have / want for have, want in ((p.games, c.games), (p.moves, c.moves), (p.seconds, c.seconds)) if want
+        ]
+        return min(1.0, max(shares)) if shares else 0.0
+
+    def train(self, listener: Listener | None = None) -> Progress:
+        """Train to the end of the budget, or until `stopping`; always ends with everything saved."""
+        saved = time.monotonic()
+        try:
+            while self.done < 1 and not self.stopping:
+                self._stretch()
+                line = self._line() if self.progress.block.games >= self.config.block else None
+                if listener:
+                    listener(line or {}, self.progress)
+                if self.folder is not None and time.monotonic() - saved > self.every:
+                    self.checkpoint()
+                    saved = time.monotonic()
+            if self.done >= 1 and self.progress.block.games:
+                line = self._line()
+                if listener:
+                    listener(line, self.progress)
+        finally:
+            self.checkpoint()
+            self.close()
+        return self.progress
+
+    def _stretch(self) -> None:
+        """Learn for a moment at one rate, at most to the end of the block."""
+        phases = self.config.phase_list
+        while self.progress.phase + 1 < len(phases) and self.done >= phases[self.progress.phase].end:
+            self.progress.phase += 1
+            self.trainer.begin_phase(phases[self.progress.phase].coherent)
+        moves, games = self._left()
+        rate = phases[self.progress.phase].rate_at(self.done)
+        tally = self.trainer.advance(moves, games, rate)
+        p = self.progress
+        p.games, p.moves, p.seconds = p.games + tally.games, p.moves + tally.moves, p.seconds + tally.seconds
+        p.block.add(tally)
+        p.recent.add(tally)
+
+    def _left(self) -> tuple[int, int]:
+        """Moves and games until something has to be looked at."""
+        c, p = self.config, self.progress
+        moves = self.trainer.stride * c.threads
+        if c.moves:
+            moves = min(moves, c.moves - p.moves)
+        games = c.block - p.block.games
+        if c.games:
+            games = min(games, c.games - p.games)
+        return max(1, moves), max(1, games)
+
+    def _line(self) -> dict[str, Any]:
+        """Close the block: one line of metrics."""
+        p, game = self.progress, self.config.the_game
+        block, p.block = p.block, Tally()
+        reached = {str(game.tiles[i]): round(block.reach(i), 5) for i in range(game.goal - 1, len(game.tiles))}
+        line = {
+            "games": p.games,
+            "moves": p.moves,
+            "seconds": round(p.seconds, 3),
+            "mean": round(block.mean, 2),
+            "max": block.best,
+            "reach": {tile: share for tile, share in reached.items() if share},
+            "rate": self.config.phase_list[p.phase].rate_at(self.done),
+            "moves_per_second": round(block.moves / block.seconds) if block.seconds else 0,
+            "largest_error": round(block.worst, 1),
+        }
+        if block.replays:
+            line["replays"] = block.replays
+        if self.metrics:
+            self.metrics.write(json.dumps(line) + "\n")
+            self.metrics.flush()
+        p.lines += 1
+        return line
+
+    # --- saving ----------------------------------------------------------------------------------------------
+
+    def model(self) -> Model:
+        """The network as it is now."""
+        p = self.progress
+        training = {
+            "games": p.games,
+            "moves": p.moves,
+            "seconds": round(p.seconds, 1),
+            "mean": round(p.recent.mean, 1),
+        }
+        settings = {name: value for name, value in vars(self.config).items() if value not in ("", 0, 0.0, False)}
+        game, network = self.config.the_game, self.config.the_network
+        return Model(game, network, self.trainer.weights(), self.config.of, training | {"settings": settings})
+
+    def checkpoint(self) -> None:
+        """Write last, best if it is, and the checkpoint itself."""
+        if self.folder is None:
+            return
+        p = self.progress
+        last, best = self.folder / "last.safetensors", self.folder / "best.safetensors"
+        save_model(self.model(), last)
+        if p.recent.games and (p.recent.mean >= p.best or not best.exists()):
+            p.best = p.recent.mean
+            _link(last, best)
+        elif not best.exists():
+            _link(last, best)
+        p.recent = Tally()
+        state: dict[str, Array] = self.trainer.state()
+        metadata = {"format": CHECKPOINT, "progress": p.to_json()}
+        write_tensors(self.folder / "checkpoint.safetensors", state, metadata)
+
+    def close(self) -> None:
+        if self.metrics:
+            self.metrics.close()
+        if self.lock:
+            self.lock.close()
+        closing = getattr(self.trainer, "close", None)
+        if closing:
+            closing()
+
+
+def _link(source: Path, target: Path) -> None:
+    """Make `target` the same file as `source`; a copy where the file system has no links."""
+    temporary = target.with_name(f".{target.name}.tmp")
+    temporary.unlink(missing_ok=True)
+    try:
+        os.link(source, temporary)
+    except OSError:
+        shutil.copyfile(source, temporary)
+    temporary.replace(target)
+
+
+@contextlib.contextmanager
+def stopping_cleanly(run: Run) -> Iterator[None]:
+    """Ctrl-C and a polite kill end the run with everything saved; while it saves, more of them change nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        run.stopping = True
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """The lines of a run's metrics; a last line that was cut by a kill is left out."""
+    path = folder / "metrics.jsonl"
+    if not path.exists():
+        raise Mistake(f"{folder} is not a run: metrics.jsonl is missing")
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return found
+
+
+def train(config: TrainConfig, folder: Path | None = None, listener: Listener | None = None) -> Run:
+    """Train from beginning to end; `run.model()` is the result, `folder` keeps it."""
+    run = Run.begin(config, folder)
+    run.train(listener)
+    return run
