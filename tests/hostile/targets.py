@@ -17,6 +17,7 @@ from afterstate.arena.records import format_record, parse_record
 from afterstate.games.errors import Mistake
 from afterstate.search.agents import make_agent
 from afterstate.search.specs import parse_spec
+from afterstate.values.convert import Numbering, export_model
 from afterstate.values.files import Model, open_model, save_model, size_of
 from afterstate.values.patterns import parse_network
 
@@ -105,6 +106,41 @@ def models_at_the_door(folder: Path) -> Target:
 
     good = [data for data in good_models(folder) if b'"2048"' in data[:2000] and b"11,13" not in data[:2000]]
     return Target("model files at the door", good, attempt, broken_model)
+
+
+def listed_models(folder: Path) -> Target:
+    """`afterstate models` must list what is broken beside what is not."""
+    run = folder / "runs" / "broken"
+    run.mkdir(parents=True, exist_ok=True)
+
+    def attempt(data: bytes) -> None:
+        (run / "best.safetensors").write_bytes(data)
+        through_the_door(["models", "--runs", str(run.parent)], (0,))
+        through_the_door(["models", "--runs", str(run.parent), "--json", "-"], (0,))
+
+    return Target("models listed", good_models(folder), attempt, broken_model)
+
+
+# --- weights of other programs --------------------------------------------------------------------------------------
+
+
+def weights(folder: Path, form: str, name: str) -> Target:
+    """Files of the course framework, the demo program and TDL2048+, recognised or told what they are."""
+    network = parse_network("012,456")
+    model = Model(games.get("2048"), network, np.sin(np.arange(size_of(network))).astype(np.float32))
+    export_model(model, folder / name, form, Numbering())
+    out = folder / "converted.safetensors"
+
+    def attempt(data: bytes) -> None:
+        (folder / name).write_bytes(data)
+        words = ["convert", str(folder / name), str(out), "--force", "--game", "2048"]
+        through_the_door([*words, "--from", form])
+        if through_the_door([*words, "--network", "012,456"] if form == "course" else words) == 0:
+            converted = open_model(out)
+            if converted.weights.shape != (size_of(converted.network),):
+                raise Broken("converted into a model that does not fit its network")
+
+    return Target(f"weights of {form}", [(folder / name).read_bytes()], attempt)
 
 
 # --- records --------------------------------------------------------------------------------------------------------
@@ -230,6 +266,10 @@ def all_targets(folder: Path) -> list[Target]:
     return [
         models(folder),
         models_at_the_door(folder),
+        listed_models(folder),
+        weights(folder, "course", "weights.bin"),
+        weights(folder, "demo", "2048.bin"),
+        weights(folder, "tdl2048", "2048.w"),
         *(records(folder, game) for game in games.names()),
         boards(folder),
         networks(folder),
