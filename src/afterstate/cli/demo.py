@@ -1,0 +1,84 @@
+"""`afterstate demo`: one minute of learning, then a look at the result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from afterstate.arena.evaluate import evaluate
+from afterstate.arena.statistics import TABLES
+from afterstate.learning.config import TrainConfig
+from afterstate.learning.runs import Progress, Run, read_metrics, stopping_cleanly
+from afterstate.search.agents import make_agent
+from afterstate.values.files import open_model
+from afterstate.views.plots import Curve, plot_curves
+from afterstate.views.progress import TrainingView
+
+from .flags import say, write_json
+from .train import new_folder
+
+# What learns best in a minute on two cores (docs/performance.md).
+NETWORK = "4x6+small"
+DECAY = 0.5
+RATE = "1,1>>0.1@0.6"
+
+
+@dataclass
+class Command:
+    """Train a 2048 player for a minute, let it play 1,000 games, and draw its learning curve.
+
+    examples:
+      afterstate demo
+      afterstate demo --seconds 10 --games 100
+    """
+
+    seconds: float = 60.0
+    """Training time."""
+    games: int = 1000
+    """Games that are played afterwards, without learning."""
+    threads: int = os.cpu_count() or 1
+    """Threads for both."""
+    seed: int = 1
+    """The seed of chance."""
+    out: Path | None = None
+    """The run folder; by default a new one in runs/."""
+    json: str | None = None
+    """Write the figures as JSON to this file (- for standard output)."""
+
+
+def run(command: Command) -> int:
+    config = TrainConfig(
+        network=NETWORK, decay=DECAY, rate=RATE, seconds=command.seconds, threads=command.threads, seed=command.seed
+    )
+    folder = command.out or new_folder(config)
+    quiet = command.json == "-"
+    say(f"learning 2048 for {command.seconds:g} s on {command.threads} threads, in {folder}", to_stderr=quiet)
+    training = Run.begin(config, folder)
+    with stopping_cleanly(training), TrainingView("2048 · one minute of learning", "2048") as view:
+
+        def listen(line: Mapping[str, Any], at: Progress) -> None:
+            view.update(line, at.games, at.moves, at.seconds, training.done)
+
+        progress = training.train(listen)
+    if training.stopping:
+        say(f"stopped; go on: afterstate train --resume {folder}", to_stderr=quiet)
+        return 130
+    model = open_model(folder / "last.safetensors")
+    result = evaluate(make_agent("greedy", model.game, model), command.games, command.seed, command.threads)
+    (picture,) = plot_curves([Curve("2048, learning", read_metrics(folder))], [folder / "curve.png"], "seconds")
+    if command.json:
+        trained = {"games": progress.games, "moves": progress.moves, "seconds": progress.seconds}
+        write_json({"training": trained, "evaluation": result.summary(), "curve": str(picture)}, command.json)
+    if not quiet:
+        speed = progress.moves / progress.seconds / 1e6
+        say(f"{progress.games:,} games learnt, {speed:.2f} M moves/s; then, playing:")
+        say(TABLES["ours"](result.statistics))
+        say(f"\nthe curve: {picture}\nnext, try:")
+        say(f"  afterstate watch {folder}                             see it play")
+        say(f"  afterstate evaluate {folder} --agent expectimax:2     let it think ahead")
+        say(f"  afterstate train --resume {folder} --seconds 600      learn on")
+        say("  afterstate serve                                      the page: play, watch, ask for hints")
+    return 0

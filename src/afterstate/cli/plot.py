@@ -1,0 +1,63 @@
+"""`afterstate plot`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from afterstate import games
+from afterstate.games.errors import Mistake
+from afterstate.learning.config import TrainConfig
+from afterstate.learning.runs import read_metrics
+from afterstate.views.plots import Curve, plot_curves
+
+from .flags import say
+
+
+@dataclass
+class Command:
+    """Draw learning curves: mean, best score and the share of games that reach a tile.
+
+    examples:
+      afterstate plot runs/first
+      afterstate plot runs/fast runs/slow --against moves --out curves.svg
+      afterstate plot runs/threes --tile 384
+    """
+
+    runs: Annotated[list[Path], tyro.conf.Positional] = field(default_factory=list)
+    """Run folders, all of one game."""
+    against: Literal["games", "moves", "seconds"] = "games"
+    """What the curves run along."""
+    tile: int | None = None
+    """The tile of the third panel; by default 2048 or 384."""
+    names: str = ""
+    """Names for the legend, separated by commas; by default the folders'."""
+    out: Path | None = None
+    """A .png or .svg file; by default curve.png and curve.svg in the (first) run folder."""
+
+
+def run(command: Command) -> int:
+    if not command.runs:
+        raise Mistake("plot what? give one run folder or more")
+    names = [name.strip() for name in command.names.split(",")] if command.names else []
+    names = names or [folder.name or str(folder) for folder in command.runs]
+    if len(names) != len(command.runs):
+        raise Mistake(f"{len(command.runs)} runs need {len(command.runs)} names, not {len(names)}")
+    curves = [Curve(name, read_metrics(folder)) for name, folder in zip(names, command.runs)]
+    paths = [command.out] if command.out else [command.runs[0] / "curve.png", command.runs[0] / "curve.svg"]
+    for path in paths:
+        if path.suffix not in (".png", ".svg"):
+            raise Mistake(f"{path}: write a .png or a .svg file")
+    for path in plot_curves(curves, paths, command.against, str(command.tile or tile_of(command.runs[0]))):
+        say(f"drawn: {path}")
+    return 0
+
+
+def tile_of(folder: Path) -> int:
+    """The tile that people ask for first in this run's game."""
+    path = folder / "run.toml"
+    game = games.get(TrainConfig.read(path).game if path.exists() else "2048")
+    return game.tiles[game.goal]
