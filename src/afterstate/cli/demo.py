@@ -51,7 +51,13 @@ class Command:
 
 def run(command: Command) -> int:
     config = TrainConfig(
-        network=NETWORK, decay=DECAY, rate=RATE, seconds=command.seconds, threads=command.threads, seed=command.seed
+        network=NETWORK,
+        decay=DECAY,
+        rate=RATE,
+        block=500,
+        seconds=command.seconds,
+        threads=command.threads,
+        seed=command.seed,
     )
     folder = command.out or new_folder(config)
     quiet = command.json == "-"

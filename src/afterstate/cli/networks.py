@@ -66,9 +66,8 @@ def run(command: Command) -> int:
         note = f": {figures['note']}" if figures["note"] else ""
         say(f"{network.name}{note}")
         size, training = figures["bytes"] / MEGABYTE, figures["bytes_to_train"] / MEGABYTE
-        say(
-            f"  {len(network.patterns)} tables, {figures['entries'] / 1e6:,.1f} M entries, {network.reads} make a value"
-        )
+        entries = f"{figures['entries'] / 1e6:,.1f} M entries"
+        say(f"  {len(network.patterns)} tables, {entries}, {network.reads} of them make a value")
         say(f"  {size:,.1f} MB; {training:,.0f} MB while it trains with temporal coherence")
         say(pictures(network))
     say("Every pattern is read in all eight rotations and reflections, which share its table.")

@@ -61,7 +61,8 @@ def plot_curves(
     for axis, (what, title) in zip(axes, panels):
         for number, curve in enumerate(drawn):
             xs, ys = curve.course(what, against)
-            axis.plot(xs, ys, color=COLOURS[number % len(COLOURS)], linewidth=1.8, label=curve.name)
+            colour, marker = COLOURS[number % len(COLOURS)], "o" if len(xs) < 4 else None
+            axis.plot(xs, ys, color=colour, linewidth=1.8, marker=marker, label=curve.name)
         _dress(axis, title, against)
     if len(drawn) > 1:
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
