@@ -8,6 +8,7 @@ import time
 from typing import NamedTuple
 
 from ... import games
+from ...arena.stretch import Runner
 from ...games import Mistake, State
 from ...search.agents import Agent, make_agent, needs_model
 from ...search.specs import parse_spec
@@ -63,6 +64,7 @@ class Player:
 
     def __init__(self, spec: str, agent: Agent) -> None:
         self.spec, self.agent, self.memory = spec, agent, agent.new_memory()
+        self.runner: Runner | None = None  # compiled when somebody watches at full speed
 
     def values(self, state: State) -> list[float | None]:
         values = self.agent.values(state, self.memory)
@@ -70,6 +72,11 @@ class Player:
 
     def choose(self, state: State) -> int:
         return self.agent.choose(state, self.memory)
+
+    def run(self, state: State, most: int, seconds: float) -> tuple[State, State, bytes]:
+        """Many moves without a look at each: the last two positions, and the actions that led there."""
+        self.runner = self.runner or Runner(self.agent, self.memory)
+        return self.runner.run(state, most, seconds)
 
     def think(self, state: State) -> Thought:
         """One thought gives the values and the move, which is the best of them; some agents only have a move."""

@@ -18,12 +18,13 @@ from typing import Any
 
 from ...games import Mistake, State
 from ..motions import compact, motions
-from .limits import MOST_MOVES, UNSEEN_FRAMES, Busy, EngineRoom, Gone, Lane
+from .limits import UNSEEN_FRAMES, Busy, EngineRoom, Gone, Lane
 from .players import Player
 from .seat import LETTERS, position, start_state
 
 FRAMES_A_SECOND = 30.0
 SLICE_SECONDS = 0.02  # of full speed before the thread is handed to the next visitor
+LONGEST_STRETCH = 1 << 15  # moves
 PAUSE_AT_THE_END = 1.5  # seconds in which a finished game can be seen, at slow speeds
 SLOW = 10.0  # moves a second up to which it matters
 log = logging.getLogger("afterstate.web")
@@ -37,7 +38,7 @@ class Played:
     before: State
     action: int
     after: State
-    values: list[float | None] | None
+    values: list[float | None]
     moves: int
     seconds: float  # spent thinking
 
@@ -123,7 +124,7 @@ class Watcher:
                     await self._next_game(now)
                     continue
                 many = not stepping and (self.speed == 0 or self.speed > FRAMES_A_SECOND)
-                batch = max(1, round(self.speed / FRAMES_A_SECOND)) if self.speed else MOST_MOVES
+                batch = max(1, round(self.speed / FRAMES_A_SECOND)) if self.speed else LONGEST_STRETCH
                 played = await self.room.run(self.lane, partial(_stretch, now, batch if many else 1))
             except Exception as error:
                 await self._failed(error)
@@ -184,20 +185,14 @@ class Watcher:
 def _stretch(now: Watched, most: int) -> Played:
     """Play up to `most` moves, or as many as fit in a slice; values only for the last, which is seen."""
     began = time.perf_counter()
-    state, moves = now.state, 0
-    while True:
-        before = state
-        last = moves + 1 >= most or time.perf_counter() - began > SLICE_SECONDS
-        if last or moves == 0:
-            thought = now.player.think(state)
-            action, values = thought.best, thought.values
-        else:
-            action = now.player.choose(state)
-        state = state.play(action)
-        now.actions.append(LETTERS[action])
-        moves += 1
-        if last or state.over or len(now.actions) >= MOST_MOVES:
-            break
-    now.state = state
-    shown = values if last else None
-    return Played(before, action, state, shown, moves, time.perf_counter() - began)
+    if most == 1:
+        before = now.state
+        thought = now.player.think(before)
+        now.state, actions, values = before.play(thought.best), bytes([thought.best]), thought.values
+        seconds = thought.seconds
+    else:
+        before, now.state, actions = now.player.run(now.state, most, SLICE_SECONDS)
+        seconds = time.perf_counter() - began
+        values = now.player.values(before)
+    now.actions += [LETTERS[action] for action in actions]
+    return Played(before, actions[-1], now.state, values, len(actions), seconds)
