@@ -353,11 +353,12 @@ def test_a_curve_grows_while_a_training_started_here_runs(visit: Visit, runs: Pa
     row.get_by_role("button", name="Stop from-the-page").click()
     expect(row.get_by_role("button")).to_have_count(0, timeout=60_000)
     assert (runs / "from-the-page" / "run.toml").is_file()
-    page.click("#train-start")  # the page has chosen the next name
     page.fill("#train-form [name=name]", "from-the-page")
     page.click("#train-start")
-    expect(page.locator(".toast.bad").first).to_be_visible()
-    visit.wrong.clear()
+    expect(page.locator(".toast.bad")).to_contain_text("a run called from-the-page already")
+    visit.wrong.clear()  # the browser notes the refusal
+    page.click("#tab-watch")
+    expect(page.locator("#watch-model")).to_contain_text("runs/from-the-page")
 
 
 def test_dark_and_light(browser: Any, address: str) -> None:

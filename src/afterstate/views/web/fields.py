@@ -54,8 +54,8 @@ class Fields:
     def seed(self, otherwise: int) -> int:
         return self.whole("seed", 0, SEEDS - 1, otherwise)
 
-    def number(self, name: str, low: float, high: float) -> float:
-        value = self.data.get(name)
+    def number(self, name: str, low: float, high: float, otherwise: float | None = None) -> float:
+        value = self.data.get(name, otherwise)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
             raise Mistake(f"{name} must be a number from {low:g} to {high:g}")
         return float(value)

@@ -69,6 +69,7 @@ TRAINING = _object(
     game=GAME,
     network=_text("A network such as 4x6.", 60, "4x6"),
     rule={"type": "string", "enum": ["tc", "td"]},
+    decay={"type": "number", "minimum": 0, "maximum": 1, "example": 0.5, "description": "λ of TD(λ) and TC(λ)."},
     seconds={"type": "integer", "minimum": 1, "maximum": 86400, "example": 60},
     threads={"type": "integer", "minimum": 1, "maximum": 64, "example": 1},
     seed=SEED,

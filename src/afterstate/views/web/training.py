@@ -87,6 +87,7 @@ class Trainings:
         words += ["--rule", fields.choice("rule", list(RULES), RULES[0])]
         for flag, low, high, otherwise in (("seconds", 1, LONGEST, 60), ("threads", 1, 64, 1), ("seed", 0, 2**53, 1)):
             words += [f"--{flag}", str(fields.whole(flag, low, high, otherwise))]
+        words += ["--decay", f"{fields.number('decay', 0, 1, 0.5):g}"]
         return name, words
 
     async def _follow(self, training: Training) -> None:

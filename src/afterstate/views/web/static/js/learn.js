@@ -52,7 +52,7 @@ async function start(event) {
   event.preventDefault();
   const form = event.target;
   const fields = Object.fromEntries(new FormData(form));
-  for (const name of ["seconds", "threads", "seed"]) fields[name] = Number(fields[name]);
+  for (const name of ["decay", "seconds", "threads", "seed"]) fields[name] = Number(fields[name]);
   $("train-start").disabled = true;
   try {
     const { name } = await api("/api/trainings", fields);
