@@ -95,6 +95,7 @@ def _metadata(model: Model) -> dict[str, str]:
         "patterns": ",".join(write_pattern(pattern) for pattern in network.patterns),
         "stages": ",".join(map(str, network.stages)),
         "by_hint": str(int(network.by_hint)),
+        "fold": str(network.fold),
         "of": model.of,
         "training": json.dumps(dict(model.training)),
     }
@@ -248,13 +249,13 @@ def _what_it_is(path: Path, metadata: Mapping[str, str]) -> tuple[Game, Network]
             raise Mistake(f"{path}: values are of afterstates or states, not of {metadata['of']!r}")
         parameters = {str(k): float(v) for k, v in json.loads(metadata["parameters"]).items()}
         stages = tuple(int(stage) for stage in metadata["stages"].split(",") if stage)
-        by_hint = metadata["by_hint"] == "1"
+        by_hint, fold = metadata["by_hint"] == "1", int(metadata.get("fold", "0"))
         if not isinstance(json.loads(metadata["training"]), dict):
             raise Mistake(f"{path} is not a model: what it says about its training makes no sense")
-        network = parse_network(metadata["network"], stages, by_hint)
+        network = parse_network(metadata["network"], stages, by_hint, fold)
         if ",".join(write_pattern(pattern) for pattern in network.patterns) != metadata["patterns"]:
-            network = parse_network(metadata["patterns"], stages)
-            network = Network(metadata["network"], network.patterns, network.stages, by_hint)
+            network = parse_network(metadata["patterns"], stages, False, fold)
+            network = Network(metadata["network"], network.patterns, network.stages, by_hint, fold)
         return get(metadata["game"], **parameters), network
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, Mistake):

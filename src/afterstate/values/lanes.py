@@ -33,6 +33,9 @@ class Lanes:
             other = Lanes(self.builder, ir.Constant(kind, [int(other)] * kind.count))
         return Lanes(self.builder, getattr(self.builder, operation)(self.vector, other.vector))
 
+    def __add__(self, other: Any) -> Lanes:
+        return self._with("add", other)
+
     def __and__(self, other: Any) -> Lanes:
         return self._with("and_", other)
 

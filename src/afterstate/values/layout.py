@@ -42,7 +42,7 @@ TRANSPOSE = ((0x00CC_00CC_00CC_00CC, 6), (0x0000_F0F0_0000_F0F0, 12))
 
 
 def spread(board: Any) -> Any:
-    """The two planes of a board. Works on anything with & | ^ << >>: numbers, arrays, vectors of the compiler."""
+    """The two planes of a board. Works on anything with + & | ^ << >>: numbers, arrays, vectors of the compiler."""
     return _exchange(board, SPREAD)
 
 
@@ -104,7 +104,7 @@ class Table:
             far = np.uint64(abs(distance))
             part = ((word >> far) if distance > 0 else (word << far)) & np.uint64(mask)
             index = part if index is None else index | part
-        return index | np.uint64(self.offset) if self.offset else index
+        return index + np.uint64(self.offset) if self.offset else index
 
     def entries_in_order(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
         """[16^cells] where the entry of Σ tile[k] << 4k lies: the order of other programs' files."""

@@ -18,6 +18,7 @@ from ..games.compiler import Array, rule, rule_for
 from ..games.errors import Mistake
 from ..games.game import Game
 from . import layout as planes
+from .folding import make_fold
 from .lanes import sum_of_one
 from .layout import Layout, Table, layout_of
 from .patterns import HINTS, Network
@@ -44,6 +45,7 @@ class Evaluator:
     transpose: Callable[..., Any]
     tables: tuple[Callable[..., Any], ...]  # word -> entry, one a pattern
     value_by_words: Callable[..., Any]  # like value, without vectors: for CUDA
+    fold: Callable[..., Any] | None = None  # (board, aux) -> board, aux, scale, where the network folds
 
     def new_weights(self, value: float = 0.0) -> Array:
         """[size] fresh weights under which every position is worth `value`."""
@@ -55,6 +57,8 @@ def evaluator(game: Game, network: Network) -> Evaluator:
     """The compiled functions of a network on a game."""
     if network.by_hint and game.name == "2048":
         raise Mistake("2048 shows no hint: tables by hint are for threes and threes-phone")
+    if network.fold and game.name != "2048":
+        raise Mistake("folding halves tiles, which keeps the rules of 2048 only")
     for stage in network.stages:
         if not 0 < stage < min(16, len(game.tiles)):
             raise Mistake(f"a stage needs a tile from {game.tiles[1]} to {game.tiles[min(15, len(game.tiles) - 1)]}")
@@ -66,7 +70,11 @@ def evaluator(game: Game, network: Network) -> Evaluator:
     def value(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
         return total(weights, turned(board, aux), offset(board, aux))  # type: ignore[no-any-return]
 
+    fold = make_fold(network.fold) if network.fold else None
+    if fold is not None:
+        value = _folded(value, fold, game.name, network.key)
     tables = tuple(_entry(table) for table in layout.tables)
+    by_words = _value_by_words(game.name, network, tables, turned, offset)
     return Evaluator(
         network=network,
         layout=layout,
@@ -81,8 +89,20 @@ def evaluator(game: Game, network: Network) -> Evaluator:
         flip=_word_rule("flip"),
         transpose=_word_rule("transpose"),
         tables=tables,
-        value_by_words=_value_by_words(game.name, network, tables, turned, offset),
+        value_by_words=by_words if fold is None else _folded(by_words, fold, game.name, network.key),
+        fold=fold,
     )
+
+
+def _folded(plain: Callable[..., Any], fold: Callable[..., Any], *key: object) -> Callable[..., Any]:
+    """The value of a position by that of the folded one."""
+
+    @rule_for("folded", plain.__name__, *key)
+    def folded(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
+        board, aux, scale = fold(board, aux)
+        return scale * plain(weights, board, aux)  # type: ignore[no-any-return]
+
+    return folded
 
 
 def _turned(network: Network) -> Callable[..., Any]:

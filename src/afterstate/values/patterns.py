@@ -57,6 +57,7 @@ class Network:
     patterns: tuple[Pattern, ...]
     stages: tuple[int, ...] = ()  # tile indices; each doubles the tables: with and without this tile
     by_hint: bool = False  # Threes!: a set of tables a hint, on boards turned so that the slide is always left
+    fold: int = 0  # 2048: from this tile index on, boards are brought down before the tables see them; 0 never
 
     @property
     def symmetries(self) -> int:
@@ -76,7 +77,7 @@ class Network:
     def key(self) -> str:
         """Tells networks apart in the cache of compiled code."""
         patterns = ",".join(write_pattern(pattern) for pattern in self.patterns)
-        return f"{patterns}/{','.join(map(str, self.stages))}/{int(self.by_hint)}"
+        return f"{patterns}/{','.join(map(str, self.stages))}/{int(self.by_hint)}/{self.fold}"
 
 
 HINTS = 4  # 1, 2, 3, or a bonus
@@ -101,7 +102,7 @@ def parse_pattern(text: str) -> Pattern:
 
 
 @cache
-def parse_network(text: str, stages: tuple[int, ...] = (), by_hint: bool = False) -> Network:
+def parse_network(text: str, stages: tuple[int, ...] = (), by_hint: bool = False, fold: int = 0) -> Network:
     """The network that `text` names or lists.
 
     >>> parse_network("012,456+tiny").patterns
@@ -119,7 +120,10 @@ def parse_network(text: str, stages: tuple[int, ...] = (), by_hint: bool = False
         raise Mistake(
             f"stages {stages} are not up to {MOST_STAGES} tile indices from 1 to 15: each doubles the tables"
         )
-    return Network(text, _turned(tuple(found)) if by_hint else tuple(found), tuple(sorted(set(stages))), by_hint)
+    if fold and not 8 <= fold <= 15:
+        raise Mistake(f"boards are folded from a tile with index 8 to 15 on (256 to 32768), not {fold}")
+    patterns = _turned(tuple(found)) if by_hint else tuple(found)
+    return Network(text, patterns, tuple(sorted(set(stages))), by_hint, fold)
 
 
 def _turned(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
