@@ -1,7 +1,7 @@
 """Expectimax beside TDL2048+ on the same weights: moves a second and mean score, alternating in one run.
 
-    python benchmarks/search_vs_peer.py PATH/TO/2048                    # the peer trains a 4x6 network first (minutes)
-    python benchmarks/search_vs_peer.py PATH/TO/2048 --weights tc.w     # weights that the peer saved
+    python benchmarks/search_vs_peer.py PATH/TO/2048                   # the peer trains a 4x6 network first (minutes)
+    python benchmarks/search_vs_peer.py PATH/TO/2048 --weights tc.w    # weights that the peer saved
 
 The peer runs with its transposition table on (`-c`). Both play on one thread. Rounds alternate, and the ratio of each
 round is printed, because a shared machine is never equally fast twice. Times are processor seconds: those of the peer
@@ -40,7 +40,7 @@ def train_peer(peer: str, path: Path, thousands: int) -> None:
 
 
 def read_peer(path: Path) -> Model:
-    """The 4x6 network of a file of the peer: per table a name, then lists of numbers; the first list is the values."""
+    """The 4x6 network of a file of the peer: per table a name, then lists of numbers, the values first."""
     network = parse_network(NETWORK)
     layout = layout_of(network)
     weights = np.zeros(layout.entries, np.float32)
@@ -81,7 +81,8 @@ def run_peer(peer: str, weights: Path, layers: int, count: int, seed: int, cache
     spent = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     rate, mean = re.search(r"summary \d+ms ([\d.]+)ops", text), re.search(r"total:\s+avg=(\d+)", text)
     milliseconds = re.search(r"summary (\d+)ms", text)
-    assert rate and mean and milliseconds, text
+    if not (rate and mean and milliseconds):
+        raise SystemExit(f"cannot read what the peer said:\n{text}")
     moves = float(rate[1]) * float(milliseconds[1]) / 1000
     return spent, moves, float(mean[1])
 

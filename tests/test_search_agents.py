@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,11 +12,13 @@ from hypothesis import strategies as st
 from test_search import tiny_model
 
 from afterstate import games
+from afterstate.arena.tuning import Trial, keep_downgrade, tune_downgrade
 from afterstate.games import Mistake
 from afterstate.search.agents import make_agent, needs_model
 from afterstate.search.downgrade import downgrade, exponent_of, threshold_of
 from afterstate.search.players import NO_DOWNGRADE, downgrade_settings
 from afterstate.search.specs import BUDGETS, parse_spec
+from afterstate.values.files import open_model, save_model
 
 GAME = games.get("2048")
 
@@ -154,3 +157,21 @@ def test_who_needs_a_model() -> None:
     assert asking == ["greedy", "expectimax"]
     assert needs_model("mcts:10,leaf=value")
     assert not needs_model("human")
+
+
+def test_tuning_plays_without_then_below_the_wall() -> None:
+    trials = tune_downgrade(tiny_model("2048"), games=20, seed=2)
+    assert len({(trial.threshold, trial.hole) for trial in trials}) == len(trials)
+    assert [trial.mean for trial in trials] == sorted((trial.mean for trial in trials), reverse=True)
+    assert any(trial.threshold is None for trial in trials)
+    with pytest.raises(Mistake, match="2048"):
+        tune_downgrade(tiny_model("threes"), games=1)
+
+
+def test_only_a_sure_gain_is_kept_in_the_model(tmp_path: Path) -> None:
+    path = save_model(tiny_model("2048"), tmp_path / "tiny.safetensors")
+    plain, lucky, sure = Trial(None, None, 1000.0, 10.0), Trial(512, 64, 1010.0, 10.0), Trial(512, 64, 1100.0, 10.0)
+    assert keep_downgrade(open_model(path), [lucky, plain]) is None
+    assert downgrade_settings(parse_spec("greedy"), GAME, open_model(path)) == NO_DOWNGRADE
+    assert keep_downgrade(open_model(path), [sure, plain]) == path
+    assert downgrade_settings(parse_spec("greedy"), GAME, open_model(path)) == (9, 6)
