@@ -23,7 +23,7 @@ rotations and reflections, which share a table. After each game the values are l
 def steps(scale: Scale) -> Sequence[Step]:
     learn = ("train", "2048", "--network", "6x6", "--of", "states", "--direction", "backward", "--rule", "td")
     how = ("--rate", "0.5>0.01", "--games", scale.pick(300, 100_000), *scale.training, "--out", "{run}/learn")
-    test = ("evaluate", "{run}/learn", "--games", scale.pick(100, 1000), "--seed", str(scale.seed))
+    test = ("evaluate", "{run}/learn/last.safetensors", "--games", scale.pick(100, 1000), "--seed", str(scale.seed))
     return [
         Step("learn", (*learn, *how), "learn"),
         Step("test", (*test, "--workers", str(scale.threads)), slims="learn"),

@@ -67,7 +67,7 @@ def _learn_and_test(
     scale: Scale, name: str, row: Row, games: str, tests: str, more: tuple[str, ...]
 ) -> tuple[Step, Step]:
     learn = ("train", "2048", "--network", row.network, *more, "--rule", "td", "--rate", row.rate, "--games", games)
-    test = ("evaluate", f"{{run}}/{name}", "--games", tests, "--seed", str(scale.seed))
+    test = ("evaluate", f"{{run}}/{name}/last.safetensors", "--games", tests, "--seed", str(scale.seed))
     return (
         Step(f"{name}.learn", (*learn, *scale.training, "--out", f"{{run}}/{name}"), name),
         Step(f"{name}.test", (*test, "--workers", str(scale.threads)), slims=name),
@@ -99,7 +99,7 @@ def _curves(experiment: Experiment, folder: Path) -> list[str]:
     both = {"afterstates": experiment.folder / ROWS[0].name, "states": experiment.folder / STATES}
     found = []
     for what, runs in (("rates", rates), ("groups", groups), ("learners", both)):
-        for field, label in (("mean", "mean score"), ("max", "max score"), ("reach", "games with 2048, %")):
+        for field, label in (("mean", "mean score"), ("max", "max score"), ("2048", "games with 2048, %")):
             found.append(learning_curve(folder / f"D2-{what}-{field}.png", runs, field, label))
     return [line for line in found if line]
 

@@ -25,8 +25,16 @@ def steps(scale: Scale) -> Sequence[Step]:
     how = ("--games", scale.pick(3000, 4_000_000), *scale.training, "--out", "{run}/learn")
     games, seed = scale.pick(20, 1000), str(scale.seed)
     alone = ("--games", games, "--seed", seed, "--workers", "1")
-    search = ("evaluate", "{run}/learn", "--agent", "expectimax:2", *alone, "--save", "{run}/records.txt")
-    greedy = ("evaluate", "{run}/learn", *alone)
+    search = (
+        "evaluate",
+        "{run}/learn/last.safetensors",
+        "--agent",
+        "expectimax:2",
+        *alone,
+        "--save",
+        "{run}/records.txt",
+    )
+    greedy = ("evaluate", "{run}/learn/last.safetensors", *alone)
     return [
         Step("learn", (*learn, *how), "learn"),
         Step("search", search, "records.txt"),

@@ -29,7 +29,16 @@ def steps(scale: Scale) -> Sequence[Step]:
     for network, rate in RATES.items():
         learn = ("train", "threes", "--network", network, "--rule", "td", "--rate", rate)
         how = ("--games", scale.pick(5000, 500_000), *scale.training, "--out", f"{{run}}/{network}")
-        test = ("evaluate", f"{{run}}/{network}", "--games", "1000", "--seed", str(scale.seed), "--workers", "1")
+        test = (
+            "evaluate",
+            f"{{run}}/{network}/last.safetensors",
+            "--games",
+            "1000",
+            "--seed",
+            str(scale.seed),
+            "--workers",
+            "1",
+        )
         found += [
             Step(f"{network}.learn", (*learn, *how), network),
             Step(f"{network}.test", (*test, "--save", f"{{run}}/{network}.txt"), f"{network}.txt"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +32,7 @@ def reach_bars(path: Path, reported: Reported, ours: Mapping[str, Done | None], 
 
 
 def learning_curve(path: Path, runs: Mapping[str, Path], field: str, label: str) -> str:
-    """One line a run: `field` of its metrics against training games. Empty when no run has begun."""
+    """One line a run: `field` of its metrics (see `curve_of`) against training games. Empty when no run has begun."""
     curves = {name: curve_of(folder, field) for name, folder in runs.items()}
     curves = {name: points for name, points in curves.items() if len(points) > 1}
     if not curves:
@@ -50,12 +49,15 @@ def learning_curve(path: Path, runs: Mapping[str, Path], field: str, label: str)
 
 
 def curve_of(folder: Path, field: str) -> list[tuple[float, float]]:
-    """(games, value) pairs of the metrics of a run; none when it has not begun."""
-    path = folder / "metrics.jsonl"
-    if not path.exists():
+    """(games, value) pairs of a run: `mean`, `max`, or for a tile the percentage of games that reached it."""
+    if not (folder / "metrics.jsonl").exists():
         return []
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
-    return [(float(line["games"]), float(line[field])) for line in lines if line.get(field) is not None]
+    from afterstate.learning.runs import read_metrics
+
+    lines = read_metrics(folder)
+    if field.isdigit():
+        return [(line["games"], 100 * line["reach"].get(field, 0.0)) for line in lines]
+    return [(line["games"], line[field]) for line in lines]
 
 
 def _canvas(label: str) -> Axes:
