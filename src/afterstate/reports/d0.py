@@ -22,7 +22,7 @@ rotations and reflections, which share a table. After each game the values are l
 
 def steps(scale: Scale) -> Sequence[Step]:
     learn = ("train", "2048", "--network", "6x6", "--of", "states", "--direction", "backward", "--rule", "td")
-    how = ("--rate", "0.5>0.01", "--games", scale.pick(300, 100_000), *scale.training, "--out", "{run}/learn")
+    how = ("--rate", "0.5>0.01", *scale.training(scale.pick(300, 100_000)), "--out", "{run}/learn")
     test = ("evaluate", "{run}/learn/last.safetensors", "--games", scale.pick(100, 1000), "--seed", str(scale.seed))
     return [
         Step("learn", (*learn, *how), "learn"),

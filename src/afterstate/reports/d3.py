@@ -22,7 +22,7 @@ played by one thread, recorded, and judged with the report's speed as the one to
 
 def steps(scale: Scale) -> Sequence[Step]:
     learn = ("train", "threes", "--network", "4x6", "--rule", "td", "--rate", "0.1>0.01")
-    how = ("--games", scale.pick(3000, 4_000_000), *scale.training, "--out", "{run}/learn")
+    how = (*scale.training(scale.pick(3000, 4_000_000)), "--out", "{run}/learn")
     games, seed = scale.pick(20, 1000), str(scale.seed)
     alone = ("--games", games, "--seed", seed, "--workers", "1")
     search = (

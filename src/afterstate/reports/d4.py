@@ -28,7 +28,7 @@ def steps(scale: Scale) -> Sequence[Step]:
     found: list[Step] = []
     for network, rate in RATES.items():
         learn = ("train", "threes", "--network", network, "--rule", "td", "--rate", rate)
-        how = ("--games", scale.pick(5000, 500_000), *scale.training, "--out", f"{{run}}/{network}")
+        how = (*scale.training(scale.pick(5000, 500_000)), "--out", f"{{run}}/{network}")
         test = (
             "evaluate",
             f"{{run}}/{network}/last.safetensors",

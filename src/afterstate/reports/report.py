@@ -32,11 +32,11 @@ class Scale:
         """A number of games."""
         return str(full if self.full else quick if self.name == "quick" else max(2, quick // 20))
 
-    @property
-    def training(self) -> tuple[str, ...]:
-        """The flags that every training gets."""
+    def training(self, games: str) -> tuple[str, ...]:
+        """The flags that every training gets: its games, a point of the curve for some of them, where it runs."""
+        block = () if self.full else ("--block", str(max(1, int(games) // 20)))
         on = ("--device", "cuda") if self.device == "cuda" else ("--threads", str(self.threads))
-        return (*on, "--seed", str(self.seed))
+        return ("--games", games, *block, *on, "--seed", str(self.seed))
 
 
 @dataclass(frozen=True)
