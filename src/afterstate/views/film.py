@@ -125,10 +125,11 @@ def chosen(moments: Sequence[Moment], every: int | None) -> list[int]:
     return found
 
 
-def frame(moments: Sequence[Moment], at: int, theme: str = "light", scale: float = 1.0) -> Image:
-    """One moment as a picture; at the end of the game it says so."""
-    over = at == len(moments) - 1 and moments[at].state.over
-    return picture(moments[at].state, theme, scale, new=moments[at].new, veil="game over" if over else "")
+def frame(moments: Sequence[Moment], at: int, theme: str = "light", scale: float = 1.0, ring: bool = True) -> Image:
+    """One moment as a picture, with a ring about the new tile; at the end of the game it says so."""
+    state, new = moments[at].state, moments[at].new if ring else None
+    over = at == len(moments) - 1 and state.over
+    return picture(state, theme, scale, new=new, veil="game over" if over else "")
 
 
 def save_gif(
@@ -143,13 +144,16 @@ def save_gif(
     from PIL import Image as Images
 
     shown = chosen(moments, every)
-    few = [frame(moments, shown[round(k * (len(shown) - 1) / 11)], theme, scale) for k in range(12)]
+    ring = shown == list(range(len(moments)))  # where moves are left out, it would only flicker
+    few = [frame(moments, shown[round(k * (len(shown) - 1) / 11)], theme, scale, ring) for k in range(12)]
     width, height = few[0].size
     sheet = Images.new("RGB", (width * 4, height * 3))
     for k, image in enumerate(few):
         sheet.paste(image, (k % 4 * width, k // 4 * height))
     colours = sheet.quantize(255, method=Images.Quantize.MEDIANCUT, dither=Images.Dither.NONE)
-    flat = (frame(moments, at, theme, scale).quantize(palette=colours, dither=Images.Dither.NONE) for at in shown)
+    flat = (
+        frame(moments, at, theme, scale, ring).quantize(palette=colours, dither=Images.Dither.NONE) for at in shown
+    )
     times = [round(1000 / fps)] * (len(shown) - 1) + [round(1000 * LAST)]
     next(flat).save(path, "GIF", save_all=True, append_images=flat, duration=times, loop=0, optimize=True)
     return len(shown)
@@ -168,6 +172,7 @@ def save_mp4(
     if program is None:
         raise Mistake("MP4 needs the program ffmpeg, which is not here: install it, or write a GIF with --gif")
     shown = chosen(moments, every)
+    ring = shown == list(range(len(moments)))
     shown += shown[-1:] * round(LAST * fps)
     width, height = frame(moments, 0, theme, scale).size
     read = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:g}", "-i", "-"]
@@ -179,7 +184,7 @@ def save_mp4(
         assert encoder.stderr is not None
         with contextlib.suppress(BrokenPipeError):
             for at in shown:
-                encoder.stdin.write(frame(moments, at, theme, scale).tobytes())
+                encoder.stdin.write(frame(moments, at, theme, scale, ring).tobytes())
             encoder.stdin.close()
         complaint = encoder.stderr.read().decode(errors="replace").strip()
     if encoder.returncode:

@@ -37,6 +37,7 @@ MEANINGS = {
     "forth": ["\x1b[6~", "\xe0Q"],
 }
 KEYS = {key: meaning for meaning, keys in MEANINGS.items() for key in keys}
+SHOW_CURSOR = b"\x1b[?25h\n"
 ESCAPE, REST_OF_SEQUENCE = "\x1b", 0.05  # seconds in which the rest of an arrow key arrives
 
 
@@ -48,7 +49,7 @@ def name_of(typed: str) -> str:
 class Keyboard:
     """Keys without Enter and without echo, while the `with` block lasts; standard input by default.
 
-    Signals that would end the program (TERM, HUP) raise SystemExit, so that the terminal is restored.
+    Signals that end the program (TERM, HUP) do so after the terminal is restored, whatever the program is doing.
     """
 
     def __init__(self, descriptor: int | None = None) -> None:
@@ -64,19 +65,30 @@ class Keyboard:
             self._saved = termios.tcgetattr(self.descriptor)
             for number in (signal.SIGTERM, signal.SIGHUP):
                 with contextlib.suppress(ValueError):  # not in the main thread
-                    self._handlers[number] = signal.signal(number, _leave)
+                    self._handlers[number] = signal.signal(number, self._end)
             tty.setcbreak(self.descriptor)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._restore()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def _restore(self) -> None:
         if sys.platform != "win32":
             import termios
 
             termios.tcsetattr(self.descriptor, termios.TCSADRAIN, self._saved)
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        # An exception could get lost where C code calls Python, so the signal is sent again, with its own meaning.
+        self._restore()
+        with contextlib.suppress(OSError):
+            os.write(self.descriptor, SHOW_CURSOR)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
 
     def read(self, timeout: float | None = None) -> str:
         """The name of the next key that means something, or "" when none came in time."""
@@ -113,10 +125,6 @@ class Keyboard:
             return ""
         read = os.read(self.descriptor, 1)
         return read.decode("latin-1") if read else "q"  # the terminal is gone
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
 
 
 def _typed_on_windows(timeout: float | None) -> str:

@@ -108,7 +108,10 @@ def watch(start: State, agent: Agent, delay: float | None, theme: str = "dark") 
 
 def _watch_on(screen: Screen, keyboard: Keyboard, start: State, agent: Agent, delay: float, theme: str) -> State:
     adviser, pace, state = Adviser(agent), Pace(delay), start
-    scene, begin = Scene(state, theme, f"{state.game.title} · {agent.spec}", keys=WATCH_KEYS), time.monotonic()
+    scene = Scene(state, theme, f"{state.game.title} · {agent.spec}", keys=WATCH_KEYS, message="thinking …")
+    screen.show(scene)
+    adviser.think(state)  # the first thought may compile
+    begin = time.monotonic()
     while not state.over:
         thinking = time.monotonic()
         action, values = adviser.think(state)

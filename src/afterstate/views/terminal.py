@@ -17,7 +17,7 @@ from ..games.board import ACTIONS
 from .palette import BOARD, EMPTY, paint
 
 ARROWS = ("↑", "→", "↓", "←")
-BAR, PARTS = 14, " ▏▎▍▌▋▊▉█"
+BAR = 14
 GOOD, DIM = "#3fb0a6", "bright_black"
 
 
@@ -84,32 +84,25 @@ def bars(values: Sequence[float | None]) -> list[Text]:
             line.append("·".rjust(BAR + 10), DIM)
         else:
             share = 1.0 if high == low else 0.15 + 0.85 * (value - low) / (high - low)
-            line.append(_bar(share).ljust(BAR), GOOD if value == high else DIM)
+            line.append(("▆" * round(share * BAR)).ljust(BAR), GOOD if value == high else DIM)
             line.append(f"{value:,.0f}".rjust(10), "bold" if value == high else "")
         lines.append(line)
     return lines
 
 
-def _bar(share: float) -> str:
-    eighths = round(share * BAR * 8)
-    return "█" * (eighths // 8) + PARTS[eighths % 8].strip()
-
-
-def _figures(scene: Scene) -> Text:
+def _figures(scene: Scene) -> list[Text]:
     state = scene.state
-    text = Text(no_wrap=True)
-    text.append(scene.title or state.game.title, "bold")
     rows = [("score", f"{state.score:,}"), ("moves", f"{state.moves:,}"), ("largest", f"{state.largest:,}")]
+    lines = [Text(scene.title or state.game.title, "bold")]
     for name, value in [*rows, *scene.figures]:
-        text.append(f"\n{name:<10}", DIM)
-        text.append(value, "bold" if name == "score" else "")
+        lines.append(Text.assemble((f"{name:<10}", DIM), (value, "bold" if name == "score" else "")))
     if state.hint:
-        text.append(f"\n{'next':<10}", DIM)
+        lines.append(Text(f"{'next':<10}", DIM))
         for number in state.hint:
             colours = paint(state.game.name, state.game.tiles.index(number), scene.theme)
-            text.append(f" {number} ", Style(color=colours.text, bgcolor=colours.background, bold=True))
-            text.append(" ")
-    return text
+            lines[-1].append(f" {number} ", Style(color=colours.text, bgcolor=colours.background, bold=True))
+            lines[-1].append(" ")
+    return lines
 
 
 def draw(scene: Scene, console: Console) -> RenderableType:
@@ -118,9 +111,15 @@ def draw(scene: Scene, console: Console) -> RenderableType:
         return Text("\n".join(plain_lines(scene)))
     tall = console.height >= 27 and console.width >= 80
     board = board_text(scene.state, scene.theme, tall, scene.new)
-    beside: list[RenderableType] = [_figures(scene), Text(""), *bars(scene.values)]
-    foot = [Text(scene.message, "bold", no_wrap=True), Text(scene.keys, DIM, no_wrap=True)]
-    if console.width < 72:
+    wide = len(board.plain.split("\n", 1)[0])
+    beside = [*_figures(scene), Text(""), *bars(scene.values)]
+    foot = [Text(scene.message, "bold"), Text(scene.keys, DIM)]
+    narrow = console.width < wide + 3 + 32
+    for line in beside:
+        line.truncate(console.width if narrow else console.width - wide - 3, overflow="ellipsis")
+    for line in foot:
+        line.truncate(console.width, overflow="ellipsis")
+    if narrow:
         return Group(board, *beside, *foot)
     table = Table.grid(padding=(0, 3, 0, 0))
     table.add_row(board, Group(*beside))

@@ -1,0 +1,78 @@
+"""Draw what `afterstate watch` shows as a picture, cell by cell, for the documentation.
+
+python scripts/draw_terminal.py docs/images/terminal.png
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from PIL import Image, ImageDraw, ImageFont
+from rich.console import Console
+from rich.segment import Segment
+
+from afterstate import games
+from afterstate.views.terminal import Scene, draw
+
+WIDE, HIGH, COLUMNS, ROWS, SCALE = 10, 20, 84, 26, 2
+BLOCKS = {"▄": (0.5, 1.0), "▀": (0.0, 0.5), "▆": (0.25, 1.0)}  # from which to which height
+GROUND, INK, DIM = "#0b1015", "#dfe7ec", "#75848e"
+
+
+def scene() -> Scene:
+    state = games.get("2048").parse("2048 512 64 8 / 1024 128 32 4 / 256 64 16 2 / 4 2 0 0 score=36612")
+    return Scene(
+        replace(state, moves=1893),
+        title="2048 · expectimax:2",
+        values=(81_204.0, 79_930.0, None, 84_377.0),
+        new=13,
+        figures=(("thought", "3.1 ms"), ("speed", "1.0 moves/s")),
+        keys="space pause · n one move · + faster · - slower · q quit",
+    )
+
+
+def font(bold: bool) -> ImageFont.FreeTypeFont:
+    spec = find_spec("matplotlib")
+    assert spec is not None
+    assert spec.origin is not None
+    name = "DejaVuSansMono-Bold.ttf" if bold else "DejaVuSansMono.ttf"
+    return ImageFont.truetype(str(Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf" / name), 16 * SCALE)
+
+
+def paint(canvas: ImageDraw.ImageDraw, segment: Segment, x: int, y: int) -> None:
+    """One run of characters of one style; blocks are drawn as boxes, so that they meet."""
+    style, wide, high = segment.style, WIDE * SCALE, HIGH * SCALE
+    colour = style.color.get_truecolor().hex if style and style.color and style.color.triplet else INK
+    if style and style.color and style.color.name == "bright_black":
+        colour = DIM
+    for k, character in enumerate(segment.text):
+        left, top = (x + k) * wide, y * high
+        if style and style.bgcolor and style.bgcolor.triplet:
+            canvas.rectangle((left, top, left + wide - 1, top + high - 1), style.bgcolor.triplet.hex)
+        if character in BLOCKS:
+            upper, lower = (top + round(high * share) for share in BLOCKS[character])
+            canvas.rectangle((left, upper, left + wide - 1, lower - 1), colour)
+        elif character.strip():
+            canvas.text((left, top), character, fill=colour, font=font(bool(style and style.bold)))
+
+
+def main() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", width=COLUMNS - 4, height=30)
+    lines = console.render_lines(draw(scene(), console), pad=False)
+    image = Image.new("RGB", (COLUMNS * WIDE * SCALE, ROWS * HIGH * SCALE), GROUND)
+    canvas = ImageDraw.Draw(image)
+    for y, line in enumerate(lines):
+        x = 2
+        for segment in line:
+            paint(canvas, segment, x, y)
+            x += segment.cell_length
+    small = image.quantize(128, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    small.save(sys.argv[1], optimize=True)
+
+
+if __name__ == "__main__":
+    main()
