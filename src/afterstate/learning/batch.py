@@ -1,0 +1,209 @@
+"""Batch learning in plain Python: what the GPU does, spelled out, for checking it on small networks.
+
+In every step all games in flight make one move against frozen weights. A weight that was hit c times with errors that
+add up to Σδ then moves by (Σδ / c) / m · (1 − (1 − α)^c), where m is the number of entries read for a position: what
+c equal updates, one after the other, come to, and never more than one full step (the normalisation of SIRT in
+tomography). For temporal coherence α is the rate times |E| / A of that weight, E grows by Σδ and A by |Σδ|.
+
+All arithmetic is float32 in the order of the GPU's lanes, so the weights agree bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from afterstate.games import Game
+from afterstate.games.board import symmetry
+from afterstate.games.chance import seed_of
+from afterstate.games.compiler import Array
+
+F = np.float32
+SYMMETRIES = 8
+SIXTEENTHS = 16
+
+
+@dataclass
+class BatchGame:
+    """One game in flight. `before` is the position whose value is learnt next: an afterstate, or a state."""
+
+    board: np.uint64
+    aux: np.uint64
+    rng: np.uint64
+    score: int
+    moves: int = 0
+    before: tuple[np.uint64, np.uint64] | None = None
+    value: np.float32 = F(0)
+    gain: np.float32 = F(0)
+
+
+@dataclass
+class BatchLearner:
+    """Batch TD or temporal coherence on the values of afterstates or of states."""
+
+    game: Game
+    indices: Sequence[Callable[[np.uint64], Any]]  # one a pattern: board -> place of its entry
+    offset_of: Callable[[np.uint64, np.uint64], Any]
+    weights: Array  # [entries of all stages] float32
+    games: int
+    seed: int = 1
+    rate: float = 0.1
+    coherence: bool = False
+    of_states: bool = False
+    view: Callable[..., Any] | None = None
+    errors: Array = field(init=False)  # E
+    absolutes: Array = field(init=False)  # A
+    slots: list[BatchGame] = field(init=False)
+    finished: list[int] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.errors, self.absolutes = np.zeros_like(self.weights), np.zeros_like(self.weights)
+        self.slots = [self._new_game(_rng(self.seed, i)) for i in range(self.games)]
+
+    def _new_game(self, rng: np.uint64) -> BatchGame:
+        board, aux, rng = (np.uint64(x) for x in self.game.rules.start(self.game.rows, rng))
+        score = int(self.game.rules.value_of_board(board, aux)) if self.game.score_is_value else 0
+        return BatchGame(board, aux, rng, score)
+
+    def seen(self, board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64, np.float32]:
+        """The position as the network sees it, and the scale of its value."""
+        if self.view is None:
+            return board, aux, F(1)
+        board, aux, scale = self.view(board, aux)
+        return np.uint64(board), np.uint64(aux), F(scale)
+
+    def places(self, board: np.uint64, aux: np.uint64) -> list[list[int]]:
+        """The entries of a position: a list for each symmetry, one place a pattern."""
+        offset = int(self.offset_of(board, aux))
+        turned = (np.uint64(symmetry(board, k)) for k in range(SYMMETRIES))
+        return [[offset + int(index(x)) for index in self.indices] for x in turned]
+
+    def parts(self, board: np.uint64, aux: np.uint64) -> list[np.float32]:
+        """What each symmetry adds to the value of a position."""
+        board, aux, scale = self.seen(board, aux)
+        sums = []
+        for places in self.places(board, aux):
+            total = F(0)
+            for place in reversed(places):
+                total = self.weights[place] + total
+            sums.append(F(total * scale))
+        return sums
+
+    def value(self, board: np.uint64, aux: np.uint64) -> np.float32:
+        return _tree(self.parts(board, aux))
+
+    def expectation(self, after: np.uint64, aux: np.uint64) -> np.float32:
+        """E[V(next state)] after an afterstate."""
+        most = self.game.max_placements
+        boards, auxes, chances = np.zeros(most, np.uint64), np.zeros(most, np.uint64), np.zeros(most, np.float32)
+        sums = [F(0)] * SYMMETRIES
+        for i in range(self.game.rules.placements(after, aux, boards, auxes, chances)):
+            parts = self.parts(boards[i], auxes[i])
+            sums = [F(total + F(part * chances[i])) for total, part in zip(sums, parts)]
+        return _tree(sums)
+
+    def best_move(self, slot: BatchGame) -> tuple[np.float32, np.float32, tuple[np.uint64, np.uint64] | None, int]:
+        """r + value of the best move, its value, its afterstate (None if no move is legal) and its reward."""
+        best: tuple[np.float32, np.float32, tuple[np.uint64, np.uint64] | None, int] = (F(0), F(0), None, 0)
+        for action in range(4):
+            after, after_aux, reward = self.game.rules.slide(self.game.rows, slot.board, slot.aux, action)
+            if after == slot.board:
+                continue
+            position = np.uint64(after), np.uint64(after_aux)
+            value = (self.expectation if self.of_states else self.value)(*position)
+            total = F(value + F(reward))
+            if best[2] is None or total > best[0]:
+                best = total, value, position, int(reward)
+        return best
+
+    def step(self) -> None:
+        """All games make one move; then the weights move."""
+        hits: dict[int, list[int]] = {}
+        turn = self._turn_of_states if self.of_states else self._turn_of_afterstates
+        for i, slot in enumerate(self.slots):
+            self.slots[i] = turn(slot, hits)
+        for place, (count, total) in hits.items():
+            self._settle(place, count, F(total) * F(1 / SIXTEENTHS))
+
+    def _collect(self, slot: BatchGame, target: np.float32, hits: dict[int, list[int]]) -> None:
+        if slot.before is None:
+            return
+        error = F(F(slot.gain + target) - slot.value)
+        board, aux, scale = self.seen(*slot.before)
+        sixteenths = math.floor(F(error / scale) * F(SIXTEENTHS) + F(0.5))
+        for places in self.places(board, aux):
+            for place in places:
+                record = hits.setdefault(place, [0, 0])
+                record[0] += 1
+                record[1] += sixteenths
+
+    def _turn_of_afterstates(self, slot: BatchGame, hits: dict[int, list[int]]) -> BatchGame:
+        total, value, after, reward = self.best_move(slot)
+        self._collect(slot, total, hits)
+        if after is None:
+            return self._finished(slot)
+        placed = self._go_on(slot, after, reward)
+        slot.before, slot.value, slot.gain = after, value, F(placed)
+        return slot
+
+    def _turn_of_states(self, slot: BatchGame, hits: dict[int, list[int]]) -> BatchGame:
+        state = slot.board, slot.aux
+        value = self.value(*state)
+        _, _, after, reward = self.best_move(slot)
+        self._collect(slot, F(0) if after is None else value, hits)
+        if after is None and slot.before is not None and slot.before[0] == slot.board:
+            return self._finished(slot)
+        slot.before, slot.value, slot.gain = state, value, F(0)
+        if after is not None:
+            slot.gain = F(F(reward) + F(self._go_on(slot, after, reward)))
+        return slot
+
+    def _go_on(self, slot: BatchGame, after: tuple[np.uint64, np.uint64], reward: int) -> int:
+        board, aux, placed, rng = self.game.rules.spawn(*after, slot.rng)
+        slot.board, slot.aux, slot.rng = np.uint64(board), np.uint64(aux), np.uint64(rng)
+        slot.score += reward + int(placed)
+        slot.moves += 1
+        return int(placed)
+
+    def _finished(self, slot: BatchGame) -> BatchGame:
+        self.finished.append(slot.score)
+        return self._new_game(slot.rng)
+
+    def _settle(self, place: int, count: int, total: np.float32) -> None:
+        rate = F(self.rate)
+        if self.coherence:
+            error, absolute = self.errors[place], self.absolutes[place]
+            rate = F(rate * (F(abs(error) / absolute) if absolute > 0 else F(1)))
+            self.errors[place] = error + total
+            self.absolutes[place] = absolute + abs(total)
+        move = F(total * batch_rate(rate, count))
+        if count != 1:
+            move = F(move / F(count))
+        m = SYMMETRIES * len(self.indices)
+        self.weights[place] += F(move * F(1 / m))
+
+
+def batch_rate(rate: np.float32, hits: int) -> np.float32:
+    """1 − (1 − rate)^hits, by squaring, in float32."""
+    if hits == 1:
+        return rate
+    kept, factor = F(1), F(F(1) - rate)
+    while hits:
+        if hits & 1:
+            kept = F(kept * factor)
+        factor = F(factor * factor)
+        hits >>= 1
+    return F(F(1) - kept)
+
+
+def _tree(q: Sequence[np.float32]) -> np.float32:
+    """The sum of eight numbers, pair by pair."""
+    return F(F(F(q[0] + q[1]) + F(q[2] + q[3])) + F(F(q[4] + q[5]) + F(q[6] + q[7])))
+
+
+def _rng(seed: int, stream: int) -> np.uint64:
+    return np.uint64(seed_of(np.uint64(seed), np.uint64(stream)))

@@ -1,0 +1,284 @@
+"""A network that learns on the GPU: weights, records and games in flight, all in the GPU's memory.
+
+The steps are recorded once as a CUDA graph and replayed, because launching a kernel from Python takes longer than the
+kernel. Whatever may change between steps (the rate, the chance of a restart) lies in a small array that the kernels
+read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import cuda, uint64
+
+from afterstate.games.chance import seed_of
+from afterstate.games.compiler import Array, announce
+
+from .machine import BLOCK, LANES, SIMULATED, bits_of, device, float_of, launched, thread_number
+from .steps import (
+    BEST,
+    GAMES,
+    MOVES,
+    RATE,
+    RESTART,
+    SCORE,
+    SETTINGS,
+    STATS,
+    TILES,
+    Bookmarks,
+    Lesson,
+    Slots,
+    make_apply,
+    make_choose_afterstates,
+    make_choose_states,
+    make_restart,
+)
+
+STEPS_A_GRAPH = 32
+WIDE = (1, BLOCK) if SIMULATED else (2048, BLOCK)  # a grid for loops over all weights
+HIGH_HALF, TWO, ZERO = np.uint64(32), np.uint64(2), np.uint64(0)
+GAMES_A_BLOCK = BLOCK // LANES
+MOST_GAMES = 1 << 16  # so that a record counts every hit of a step: 20 bits, at most 8 hits a game
+
+
+@device
+def stride() -> Any:
+    return uint64(cuda.gridDim.x) * uint64(cuda.blockDim.x)
+
+
+@launched
+def fill(array: Array, value: Any) -> None:
+    i = thread_number()
+    while i < array.size:
+        array[i] = value
+        i += stride()
+
+
+@launched
+def soften(records: Array, factor: Any) -> None:
+    """E and A of every weight times `factor`: their ratio stays, but they turn faster again."""
+    i = thread_number()
+    while i < records.size // 2:
+        memory = records[i * TWO + uint64(1)]
+        e, a = float_of(memory) * factor, float_of(memory >> HIGH_HALF) * factor
+        records[i * TWO + uint64(1)] = bits_of(e) | (bits_of(a) << HIGH_HALF)
+        i += stride()
+
+
+@launched
+def average(mean: Array, weights: Array, share: Any) -> None:
+    """Move the mean by `share` of the way to the weights."""
+    i = thread_number()
+    while i < weights.size:
+        mean[i] += (weights[i] - mean[i]) * share
+        i += stride()
+
+
+def make_deal(lesson: Lesson) -> Any:
+    """The kernel that starts a game in every slot."""
+    begin = make_restart(lesson)
+
+    @launched
+    def deal(rows: Array, slots: Slots, marks: Bookmarks, settings: Array, seed: np.uint64, first: np.uint64) -> None:
+        g = thread_number()
+        if g < slots.boards.size:
+            begin(rows, g, slots, marks, settings, seed_of(seed, first + g))
+
+    return deal
+
+
+class Repeated:
+    """A piece of work on a stream, recorded once and replayed at the cost of one launch."""
+
+    def __init__(self, work: Callable[[], None], stream: Any) -> None:
+        self.work = work
+        if SIMULATED:
+            return
+        from cuda.bindings import driver
+
+        self.driver, self.stream = driver, driver.CUstream(int(stream.handle))
+        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        self._checked(driver.cuStreamBeginCapture(self.stream, mode))
+        work()
+        (self.graph,) = self._checked(driver.cuStreamEndCapture(self.stream))
+        (self.executable,) = self._checked(driver.cuGraphInstantiate(self.graph, 0))
+
+    def _checked(self, answer: Any) -> Any:
+        if int(answer[0]) != 0:
+            raise RuntimeError(f"CUDA says {answer[0]!s}")
+        return answer[1:]
+
+    def __call__(self) -> None:
+        if SIMULATED:
+            self.work()
+        else:
+            self._checked(self.driver.cuGraphLaunch(self.executable, self.stream))
+
+
+class Learner:
+    """Weights that learn from many games at once.
+
+    `run` makes every game in flight play that many moves. A seed gives the same weights, bit for bit, on every GPU.
+    """
+
+    def __init__(self, lesson: Lesson, games: int, seed: int = 1, weights: Array | float = 0.0) -> None:
+        self.lesson = lesson
+        self.games = max(GAMES_A_BLOCK, min(MOST_GAMES, games) // GAMES_A_BLOCK * GAMES_A_BLOCK)
+        self.stream = cuda.stream()
+        self.rows = cuda.to_device(np.array(lesson.game.rows))
+        self.weights = cuda.device_array(lesson.tables.weights, np.float32)
+        self.records = cuda.device_array(lesson.tables.weights * lesson.words, np.uint64)
+        self.mean: Any = None
+        self.averaged = 0
+        self.settings = np.zeros(SETTINGS, np.float32)
+        self.settings_there = cuda.to_device(self.settings)
+        self.stats = cuda.to_device(np.zeros(STATS, np.uint64))
+        self.slots, self.marks = self._new_slots()
+        self._compile()
+        self.set_weights(weights)
+        self.forget()
+        self._deal(seed)
+        self.graph: Repeated | None = None
+
+    def _new_slots(self) -> tuple[Slots, Bookmarks]:
+        n, words = self.games, {"u": np.uint64, "f": np.float32, "i": np.int32}
+        owned = np.uint8 if len(self.lesson.tables.indices) <= 8 else np.int32
+
+        def zeros(kind: str, *shape: int) -> Any:
+            return cuda.to_device(np.zeros(shape, words[kind]))
+
+        slots = Slots(*(zeros(kind, n) for kind in "uuuuuffiiuu"), cuda.to_device(np.zeros(LANES * n, owned)))
+        m = n if self.lesson.restart else 1
+        marks = Bookmarks(*(zeros(kind, m, 2) for kind in "uuii"), *(zeros("i", m) for _ in range(2)))
+        return slots, marks
+
+    def _compile(self) -> None:
+        lesson = self.lesson
+        if not SIMULATED:
+            announce(f"{lesson.game.title} for the GPU")
+        self.choose = (make_choose_states if lesson.of_states else make_choose_afterstates)(lesson)
+        self.apply = make_apply(lesson)
+
+    def _deal(self, seed: int) -> None:
+        deal = make_deal(self.lesson)
+        grid = (self.games + BLOCK - 1) // BLOCK
+        deal[grid, BLOCK, self.stream](
+            self.rows, self.slots, self.marks, self.settings_there, np.uint64(seed), np.uint64(0)
+        )
+        self.stream.synchronize()
+
+    def _step(self) -> None:
+        grid = self.games * LANES // BLOCK
+        self.choose[grid, BLOCK, self.stream](
+            self.weights, self.records, self.rows, self.slots, self.marks, self.stats, self.settings_there
+        )
+        self.apply[grid, BLOCK, self.stream](self.weights, self.records, self.slots, self.settings_there)
+
+    def run(self, steps: int) -> int:
+        """Every game in flight makes `steps` moves. Returns how many moves that were."""
+        if self.graph is None and steps >= STEPS_A_GRAPH:
+            self._step()  # compiles, which a recording must not
+            self.stream.synchronize()
+            self.graph = Repeated(lambda: [self._step() for _ in range(STEPS_A_GRAPH)] and None, self.stream)
+            return self.games + self.run(steps - 1)
+        for _ in range(steps // STEPS_A_GRAPH if self.graph else 0):
+            assert self.graph is not None
+            self.graph()
+        for _ in range(steps % STEPS_A_GRAPH if self.graph else steps):
+            self._step()
+        self.stream.synchronize()
+        return steps * self.games
+
+    def set_rate(self, rate: float, restart: float = 0.0) -> None:
+        """The rate from now on, and the share of finished games that start again from a bookmark."""
+        new = np.zeros(SETTINGS, np.float32)
+        new[RATE], new[RESTART] = rate, restart
+        if (new != self.settings).any():
+            self.settings = new
+            self.settings_there.copy_to_device(new, stream=self.stream)
+            self.stream.synchronize()
+
+    def set_weights(self, weights: Array | float) -> None:
+        """All weights, or one number for every weight."""
+        if isinstance(weights, np.ndarray):
+            self.weights.copy_to_device(np.ascontiguousarray(weights.reshape(-1), np.float32), stream=self.stream)
+        else:
+            fill[(*WIDE, self.stream)](self.weights, np.float32(weights))
+        self.stream.synchronize()
+
+    def forget(self) -> None:
+        """Fresh records: no pending errors, E = A = 0."""
+        fill[(*WIDE, self.stream)](self.records, ZERO)
+        self.stream.synchronize()
+
+    def soften(self, factor: float) -> None:
+        """E and A times `factor`."""
+        if self.lesson.coherence:
+            soften[(*WIDE, self.stream)](self.records, np.float32(factor))
+            self.stream.synchronize()
+
+    def average(self) -> None:
+        """Take the weights as they are now into their mean."""
+        if self.mean is None:
+            self.mean = cuda.device_array(self.weights.size, np.float32)
+        if self.averaged == 0:
+            fill[(*WIDE, self.stream)](self.mean, np.float32(0))
+        self.averaged += 1
+        average[(*WIDE, self.stream)](self.mean, self.weights, np.float32(1 / self.averaged))
+        self.stream.synchronize()
+
+    def use_average(self) -> None:
+        """Put the mean in the place of the weights, and start a new mean."""
+        if self.averaged:
+            self.weights.copy_to_device(self.mean, stream=self.stream)
+            self.averaged = 0
+            self.stream.synchronize()
+
+    def host_weights(self, averaged: bool = False) -> Array:
+        """A copy of the weights, or of their mean where there is one."""
+        source = self.mean if averaged and self.averaged else self.weights
+        return np.asarray(source.copy_to_host())
+
+    def host_memory(self) -> tuple[Array, Array]:
+        """Copies of E and A."""
+        records = self.records.copy_to_host()[1::2]
+        return (records & np.uint64(0xFFFF_FFFF)).astype(np.uint32).view(np.float32), (records >> HIGH_HALF).astype(
+            np.uint32
+        ).view(np.float32)
+
+    def set_memory(self, error: Array, absolute: Array) -> None:
+        """Put E and A back."""
+        records = np.zeros(2 * error.size, np.uint64)
+        low, high = (x.reshape(-1).astype(np.float32).view(np.uint32).astype(np.uint64) for x in (error, absolute))
+        records[1::2] = low | high << HIGH_HALF
+        self.records.copy_to_device(records, stream=self.stream)
+        self.stream.synchronize()
+
+    def take_stats(self) -> dict[str, Any]:
+        """The games finished since the last call: how many, their scores, moves and largest tiles."""
+        stats = self.stats.copy_to_host()
+        self.stats.copy_to_device(np.zeros(STATS, np.uint64))
+        tiles = len(self.lesson.game.tiles)
+        return {
+            "games": int(stats[GAMES]),
+            "score": int(stats[SCORE]),
+            "moves": int(stats[MOVES]),
+            "max": int(stats[BEST]),
+            "tiles": [int(n) for n in stats[TILES : TILES + tiles]],
+        }
+
+    def host_games(self) -> dict[str, Array]:
+        """Copies of everything about the games in flight."""
+        arrays = {**self.slots._asdict(), **{f"mark_{k}": v for k, v in self.marks._asdict().items()}}
+        return {name: array.copy_to_host() for name, array in arrays.items()}
+
+    def set_games(self, games: dict[str, Array]) -> None:
+        """Put the games in flight back."""
+        for name, array in self.slots._asdict().items():
+            array.copy_to_device(games[name])
+        for name, array in self.marks._asdict().items():
+            array.copy_to_device(games[f"mark_{name}"])
+
+

@@ -1,0 +1,390 @@
+"""One step of batch learning: every game in flight makes one move against frozen weights, then the weights move.
+
+Two kernels a step. `choose` picks each game's move, collects the error of the position before it and goes on to the
+next position; `apply` settles the weights that were hit. Both give eight lanes to a game. The move is chosen by the
+value that is learnt:
+
+afterstates   best of r + V(after);        error of the afterstate before = reward since + best - V(before)
+states        best of r + E[V(next)];      error of the state before      = reward since + V(now) - V(before)
+
+V(before) is the value seen when its move was chosen: reading it anew would cost a fifth of all reads, and learns less
+well. When a game ends, its last afterstate (or the final state) moves towards 0 and the slot starts a new game.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import cuda, float32, int32, uint64
+
+from afterstate.games import Game
+from afterstate.games.board import flip, mirror, transpose
+from afterstate.games.chance import below, draw
+from afterstate.games.compiler import Array, rule
+
+from .machine import (
+    LANE_BITS,
+    LANE_MASK,
+    LEGAL,
+    REWARD,
+    aux_of,
+    board_of,
+    device,
+    exchange,
+    info_of,
+    launched,
+    meet,
+    sum_lanes,
+    sum_lanes_4,
+    thread_number,
+    times,
+)
+from .tables import Tables, hit_of, make_collect, make_read, make_settle
+
+ZERO, ONE = np.uint64(0), np.uint64(1)
+NOTHING, WHOLE = np.float32(0), np.float32(1)
+GAMES, SCORE, MOVES, BEST, TILES = 0, 1, 2, 3, 4  # places in `stats`; a count for every largest tile follows
+STATS = 32
+RATE, RESTART = 0, 1  # places in `settings`
+SETTINGS = 2
+MILLION = np.uint64(1_000_000)
+FIRST_BOOKMARK, SPREAD = 512, np.uint64(511)  # moves: the first bookmark falls between 512 and 1023
+
+
+class Slots(NamedTuple):
+    """The games in flight, one slot each. `before` is the position whose value is learnt next."""
+
+    boards: Any  # [games] uint64
+    auxes: Any  # [games] uint64
+    rngs: Any  # [games] uint64
+    before: Any  # [games] uint64, 0 when a game has just begun
+    before_auxes: Any  # [games] uint64
+    values: Any  # [games] float32, V(before)
+    gains: Any  # [games] float32, reward since `before`
+    scores: Any  # [games] int32
+    moves: Any  # [games] int32
+    hit: Any  # [games] uint64, the position collected in this step
+    hit_auxes: Any  # [games] uint64
+    owned: Any  # [games × 8] int32, the weights that each lane owns in this step
+
+
+class Bookmarks(NamedTuple):
+    """Positions saved on the way, from which a finished game may start again: the last one, and the one before it."""
+
+    boards: Any  # [games, 2] uint64
+    auxes: Any  # [games, 2] uint64
+    scores: Any  # [games, 2] int32
+    moves: Any  # [games, 2] int32
+    due: Any  # [games] int32, moves at which the next one is saved
+    resumed: Any  # [games] int32, 1 while the slot plays on from a bookmark
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What is burnt into the kernels of a step."""
+
+    game: Game
+    tables: Tables
+    of_states: bool = False  # values of states instead of afterstates
+    coherence: bool = False  # temporal coherence instead of TD
+    restart: bool = False  # finished games may start again from a bookmark
+    view: Callable[..., Any] | None = None  # (board, aux) -> board, aux, scale: how the network sees a position
+
+    @property
+    def words(self) -> int:
+        """64-bit words in a weight's record."""
+        return 2 if self.coherence else 1
+
+    @property
+    def needs_aux(self) -> bool:
+        """Does the worth of a move depend on more than the board after it?"""
+        return self.of_states or self.tables.by_aux
+
+
+@rule
+def symmetric(board: np.uint64, lane: int) -> np.uint64:
+    """The symmetric board that this lane reads: bit 0 mirrors, bit 1 flips, bit 2 transposes."""
+    board = mirror(board) if lane & 1 else board
+    board = flip(board) if lane & 2 else board
+    return transpose(board) if lane & 4 else board
+
+
+@rule
+def as_it_is(board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64, np.float32]:
+    return board, aux, WHOLE
+
+
+def make_worth(lesson: Lesson) -> Callable[..., Any]:
+    """worth(weights, board, aux, lane, wanted): this lane's part of the value of an afterstate."""
+    read, offset_of = make_read(lesson.tables.indices), lesson.tables.offset_of
+    if lesson.view is None:
+
+        @device
+        def worth(weights: Array, board: np.uint64, aux: np.uint64, lane: int, wanted: int) -> Any:
+            return read(weights, offset_of(board, aux), symmetric(board, lane), wanted)
+
+        return worth
+    view = lesson.view
+
+    @device
+    def scaled_worth(weights: Array, board: np.uint64, aux: np.uint64, lane: int, wanted: int) -> Any:
+        board, aux, scale = view(board, aux)
+        return times(read(weights, offset_of(board, aux), symmetric(board, lane), wanted), scale)
+
+    return scaled_worth
+
+
+def make_expectation(lesson: Lesson) -> Callable[..., Any]:
+    """This lane's part of E[V(next state)] after an afterstate, over every tile that may appear."""
+    worth, placements = make_worth(lesson), lesson.game.rules.placements
+    most = lesson.game.max_placements
+
+    @device
+    def expectation(weights: Array, after: np.uint64, aux: np.uint64, lane: int, wanted: int) -> Any:
+        boards = cuda.local.array(most, np.uint64)
+        auxes = cuda.local.array(most, np.uint64)
+        chances = cuda.local.array(most, np.float32)
+        total = NOTHING
+        if wanted:
+            for i in range(placements(after, aux, boards, auxes, chances)):
+                total += times(worth(weights, boards[i], auxes[i], lane, 1), chances[i])
+        return total
+
+    return expectation
+
+
+def make_best(lesson: Lesson, worth: Callable[..., Any]) -> Callable[..., Any]:
+    """best_move(weights, rows, board, aux, lane) -> total, value, after, after_aux, reward; after is 0 if none."""
+    slide = lesson.game.rules.slide
+
+    @device
+    def seen_aux(held: Any, lane: int) -> Any:
+        return aux_of(held, lane)
+
+    @device
+    def no_aux(held: Any, lane: int) -> Any:
+        return ZERO
+
+    aux_seen = seen_aux if lesson.needs_aux else no_aux
+
+    @device
+    def better(info: int, value: Any, total: Any, which: int) -> Any:
+        """Is this move legal and better than the best so far?"""
+        return (info & LEGAL) != 0 and (which < 0 or value + float32(info & REWARD) > total)
+
+    @device
+    def best_move(weights: Array, rows: Array, board: np.uint64, aux: np.uint64, lane: int) -> Any:
+        after, after_aux, reward = slide(rows, board, aux, lane & 3)
+        held = exchange(after, after_aux, int32(reward) | int32(LEGAL if after != board else 0))
+        b0, b1, b2, b3 = board_of(held, 0), board_of(held, 1), board_of(held, 2), board_of(held, 3)
+        i0, i1, i2, i3 = info_of(held, 0), info_of(held, 1), info_of(held, 2), info_of(held, 3)
+        v0, v1, v2, v3 = sum_lanes_4(
+            worth(weights, b0, aux_seen(held, 0), lane, i0 & LEGAL),
+            worth(weights, b1, aux_seen(held, 1), lane, i1 & LEGAL),
+            worth(weights, b2, aux_seen(held, 2), lane, i2 & LEGAL),
+            worth(weights, b3, aux_seen(held, 3), lane, i3 & LEGAL),
+        )
+        total, value, chosen, info, which = NOTHING, NOTHING, ZERO, int32(0), int32(-1)
+        if better(i0, v0, total, which):
+            total, value, chosen, info, which = v0 + float32(i0 & REWARD), v0, b0, i0, int32(0)
+        if better(i1, v1, total, which):
+            total, value, chosen, info, which = v1 + float32(i1 & REWARD), v1, b1, i1, int32(1)
+        if better(i2, v2, total, which):
+            total, value, chosen, info, which = v2 + float32(i2 & REWARD), v2, b2, i2, int32(2)
+        if better(i3, v3, total, which):
+            total, value, chosen, info, which = v3 + float32(i3 & REWARD), v3, b3, i3, int32(3)
+        return total, value, chosen, aux_of(held, max(which, int32(0))), info & REWARD
+
+    return best_move
+
+
+def make_restart(lesson: Lesson) -> Callable[..., Any]:
+    """begin(rows, g, slots, marks, settings, rng): fill a slot with a new game, or with a bookmarked position."""
+    start, value_of_board = lesson.game.rules.start, lesson.game.rules.value_of_board
+    score_is_value = getattr(lesson.game, "score_is_value", lesson.game.name != "2048")
+
+    @device
+    def fresh(rows: Array, g: np.uint64, slots: Slots, rng: np.uint64) -> Any:
+        board, aux, rng = start(rows, rng)
+        slots.boards[g], slots.auxes[g], slots.rngs[g] = board, aux, rng
+        slots.scores[g] = value_of_board(board, aux) if score_is_value else 0
+        slots.moves[g] = 0
+        return rng
+
+    @device
+    def begin(rows: Array, g: np.uint64, slots: Slots, marks: Bookmarks, settings: Array, rng: np.uint64) -> None:
+        fresh(rows, g, slots, rng)
+
+    @device
+    def begin_or_resume(
+        rows: Array, g: np.uint64, slots: Slots, marks: Bookmarks, settings: Array, rng: np.uint64
+    ) -> None:
+        bits, rng = draw(rng)
+        if marks.boards[g, 0] != ZERO and float32(below(bits, MILLION)) < settings[RESTART] * float32(MILLION):
+            slots.boards[g], slots.auxes[g] = marks.boards[g, 0], marks.auxes[g, 0]
+            slots.scores[g], slots.moves[g] = marks.scores[g, 0], marks.moves[g, 0]
+            slots.rngs[g] = rng
+            marks.boards[g, 1], marks.auxes[g, 1] = marks.boards[g, 0], marks.auxes[g, 0]
+            marks.scores[g, 1], marks.moves[g, 1] = marks.scores[g, 0], marks.moves[g, 0]
+            marks.due[g] = marks.moves[g, 0] + marks.moves[g, 0] // 4
+            marks.resumed[g] = 1
+        else:
+            fresh(rows, g, slots, rng)
+            marks.boards[g, 0], marks.boards[g, 1] = ZERO, ZERO
+            marks.due[g] = FIRST_BOOKMARK + int32(bits & SPREAD)
+            marks.resumed[g] = 0
+
+    return begin_or_resume if lesson.restart else begin
+
+
+def make_bookmark(lesson: Lesson) -> Callable[..., Any]:
+    """bookmark(g, slots, marks): save the position of this slot when it is due, every time a quarter later."""
+
+    @device
+    def never(g: np.uint64, slots: Slots, marks: Bookmarks) -> None:
+        return
+
+    @device
+    def bookmark(g: np.uint64, slots: Slots, marks: Bookmarks) -> None:
+        if slots.moves[g] >= marks.due[g]:
+            marks.boards[g, 0], marks.auxes[g, 0] = marks.boards[g, 1], marks.auxes[g, 1]
+            marks.scores[g, 0], marks.moves[g, 0] = marks.scores[g, 1], marks.moves[g, 1]
+            marks.boards[g, 1], marks.auxes[g, 1] = slots.boards[g], slots.auxes[g]
+            marks.scores[g, 1], marks.moves[g, 1] = slots.scores[g], slots.moves[g]
+            marks.due[g] = slots.moves[g] + slots.moves[g] // 4
+
+    return bookmark if lesson.restart else never
+
+
+def make_finish(lesson: Lesson) -> Callable[..., Any]:
+    """finish(...): count the finished game and fill the slot again."""
+    largest, begin, restart = lesson.game.rules.largest, make_restart(lesson), lesson.restart
+
+    @device
+    def finish(rows: Array, g: np.uint64, slots: Slots, marks: Bookmarks, stats: Array, settings: Array) -> None:
+        if not restart or marks.resumed[g] == 0:
+            score = uint64(slots.scores[g])
+            cuda.atomic.add(stats, GAMES, ONE)
+            cuda.atomic.add(stats, SCORE, score)
+            cuda.atomic.add(stats, MOVES, uint64(slots.moves[g]))
+            cuda.atomic.max(stats, BEST, score)
+            cuda.atomic.add(stats, TILES + largest(slots.boards[g], slots.auxes[g]), ONE)
+        slots.before[g] = ZERO
+        begin(rows, g, slots, marks, settings, slots.rngs[g])
+
+    return finish
+
+
+def make_go_on(lesson: Lesson) -> Callable[..., Any]:
+    """go_on(g, slots, marks, after, after_aux, reward): play the move; returns the value of the placed tile."""
+    spawn, bookmark = lesson.game.rules.spawn, make_bookmark(lesson)
+
+    @device
+    def go_on(
+        g: np.uint64, slots: Slots, marks: Bookmarks, after: np.uint64, after_aux: np.uint64, reward: int
+    ) -> Any:
+        slots.boards[g], slots.auxes[g], placed, slots.rngs[g] = spawn(after, after_aux, slots.rngs[g])
+        slots.scores[g] += reward + placed
+        slots.moves[g] += 1
+        bookmark(g, slots, marks)
+        return float32(placed)
+
+    return go_on
+
+
+def make_learn(lesson: Lesson) -> Callable[..., Any]:
+    """learn(records, board, aux, lane, error): collect the error of a position; the bits of the weights owned."""
+    tables, view = lesson.tables, lesson.view or as_it_is
+    collect, offset_of = make_collect(tables.indices, lesson.words), tables.offset_of
+
+    @device
+    def learn(records: Array, board: np.uint64, aux: np.uint64, lane: int, error: Any) -> Any:
+        board, aux, scale = view(board, aux)
+        return collect(records, offset_of(board, aux), symmetric(board, lane), hit_of(error / scale))
+
+    return learn
+
+
+def make_choose_afterstates(lesson: Lesson) -> Any:
+    """The kernel that chooses by the values of afterstates, and collects their errors."""
+    best_move, learn = make_best(lesson, make_worth(lesson)), make_learn(lesson)
+    finish, go_on = make_finish(lesson), make_go_on(lesson)
+
+    @launched
+    def choose(
+        weights: Array, records: Array, rows: Array, slots: Slots, marks: Bookmarks, stats: Array, settings: Array
+    ) -> None:
+        thread = thread_number()
+        g, lane = thread >> LANE_BITS, int32(thread & LANE_MASK)
+        before, before_aux, gain, value_before = slots.before[g], slots.before_auxes[g], slots.gains[g], slots.values[g]
+        total, value, after, after_aux, reward = best_move(weights, rows, slots.boards[g], slots.auxes[g], lane)
+        owned = int32(0)
+        if before != ZERO:
+            owned = learn(records, before, before_aux, lane, (gain + total) - value_before)
+        slots.owned[thread] = owned
+        meet()
+        if lane == 0:
+            slots.hit[g], slots.hit_auxes[g] = before, before_aux
+            if after == ZERO:
+                finish(rows, g, slots, marks, stats, settings)
+            else:
+                slots.before[g], slots.before_auxes[g], slots.values[g] = after, after_aux, value
+                slots.gains[g] = go_on(g, slots, marks, after, after_aux, reward)
+
+    return choose
+
+
+def make_choose_states(lesson: Lesson) -> Any:
+    """The kernel that chooses by the expected value of the next state, and collects the errors of states."""
+    best_move, learn = make_best(lesson, make_expectation(lesson)), make_learn(lesson)
+    worth, finish, go_on = make_worth(lesson), make_finish(lesson), make_go_on(lesson)
+
+    @launched
+    def choose(
+        weights: Array, records: Array, rows: Array, slots: Slots, marks: Bookmarks, stats: Array, settings: Array
+    ) -> None:
+        thread = thread_number()
+        g, lane = thread >> LANE_BITS, int32(thread & LANE_MASK)
+        board, aux = slots.boards[g], slots.auxes[g]
+        before, before_aux, gain, value_before = slots.before[g], slots.before_auxes[g], slots.gains[g], slots.values[g]
+        value = sum_lanes(worth(weights, board, aux, lane, 1))
+        _, _, after, after_aux, reward = best_move(weights, rows, board, aux, lane)
+        ended = after == ZERO
+        owned = int32(0)
+        if before != ZERO:
+            target = NOTHING if ended else value
+            owned = learn(records, before, before_aux, lane, (gain + target) - value_before)
+        slots.owned[thread] = owned
+        meet()
+        if lane == 0:
+            slots.hit[g], slots.hit_auxes[g] = before, before_aux
+            if ended and before == board:  # the final state has moved towards 0 as well
+                finish(rows, g, slots, marks, stats, settings)
+            else:
+                slots.before[g], slots.before_auxes[g], slots.values[g], slots.gains[g] = board, aux, value, NOTHING
+                if not ended:
+                    slots.gains[g] = float32(reward) + go_on(g, slots, marks, after, after_aux, reward)
+
+    return choose
+
+
+def make_apply(lesson: Lesson) -> Any:
+    """The kernel that settles the weights hit in this step, each by the lane that owns it."""
+    tables, view = lesson.tables, lesson.view or as_it_is
+    settle, offset_of = make_settle(tables.indices, lesson.words, tables.reads), tables.offset_of
+
+    @launched
+    def apply(weights: Array, records: Array, slots: Slots, settings: Array) -> None:
+        thread = thread_number()
+        owned = int32(slots.owned[thread])
+        if owned != 0:
+            g = thread >> LANE_BITS
+            board, aux, _ = view(slots.hit[g], slots.hit_auxes[g])
+            offset = offset_of(board, aux)
+            board = symmetric(board, int32(thread & LANE_MASK))
+            settle(weights, records, offset, board, owned, settings[RATE])
+
+    return apply
