@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from afterstate.games import Game
-from afterstate.games.board import symmetry
 from afterstate.games.chance import seed_of
 from afterstate.games.compiler import Array
+from afterstate.values.ntuple import Evaluator
 
 F = np.float32
-SYMMETRIES = 8
+LANES = 8
 SIXTEENTHS = 16
 
 
@@ -46,8 +46,7 @@ class BatchLearner:
     """Batch TD or temporal coherence on the values of afterstates or of states."""
 
     game: Game
-    indices: Sequence[Callable[[np.uint64], Any]]  # one a pattern: board -> place of its entry
-    offset_of: Callable[[np.uint64, np.uint64], Any]
+    evaluator: Evaluator
     weights: Array  # [entries of all stages] float32
     games: int
     seed: int = 1
@@ -77,19 +76,27 @@ class BatchLearner:
         return np.uint64(board), np.uint64(aux), F(scale)
 
     def places(self, board: np.uint64, aux: np.uint64) -> list[list[int]]:
-        """The entries of a position: a list for each symmetry, one place a pattern."""
-        offset = int(self.offset_of(board, aux))
-        turned = (np.uint64(symmetry(board, k)) for k in range(SYMMETRIES))
-        return [[offset + int(index(x)) for index in self.indices] for x in turned]
+        """The entries of a position, as eight lanes read them: a list for each lane."""
+        e, symmetries = self.evaluator, self.evaluator.network.symmetries
+        offset = int(e.offset(board, aux))
+        turns = (e.flip,) if symmetries == 2 else (e.mirror, e.flip, e.transpose)
+        words = [np.uint64(e.spread(np.uint64(e.turned(board, aux))))]
+        for turn in turns:
+            words += [np.uint64(turn(word)) for word in words]
+        lanes: list[list[int]] = [[] for _ in range(LANES)]
+        for pattern, entry in enumerate(e.tables):
+            for k, word in enumerate(words):
+                lanes[k + symmetries * (pattern % (LANES // symmetries))].append(offset + int(entry(word)))
+        return lanes
 
     def parts(self, board: np.uint64, aux: np.uint64) -> list[np.float32]:
-        """What each symmetry adds to the value of a position."""
+        """What each lane adds to the value of a position."""
         board, aux, scale = self.seen(board, aux)
         sums = []
         for places in self.places(board, aux):
             total = F(0)
-            for place in reversed(places):
-                total = self.weights[place] + total
+            for place in places:
+                total = total + self.weights[place]
             sums.append(F(total * scale))
         return sums
 
@@ -100,7 +107,7 @@ class BatchLearner:
         """E[V(next state)] after an afterstate."""
         most = self.game.max_placements
         boards, auxes, chances = np.zeros(most, np.uint64), np.zeros(most, np.uint64), np.zeros(most, np.float32)
-        sums = [F(0)] * SYMMETRIES
+        sums = [F(0)] * LANES
         for i in range(self.game.rules.placements(after, aux, boards, auxes, chances)):
             parts = self.parts(boards[i], auxes[i])
             sums = [F(total + F(part * chances[i])) for total, part in zip(sums, parts)]
@@ -183,8 +190,7 @@ class BatchLearner:
         move = F(total * batch_rate(rate, count))
         if count != 1:
             move = F(move / F(count))
-        m = SYMMETRIES * len(self.indices)
-        self.weights[place] += F(move * F(1 / m))
+        self.weights[place] += F(move * F(1 / self.evaluator.reads))
 
 
 def batch_rate(rate: np.float32, hits: int) -> np.float32:

@@ -144,7 +144,7 @@ class Learner:
 
     def _new_slots(self) -> tuple[Slots, Bookmarks]:
         n, words = self.games, {"u": np.uint64, "f": np.float32, "i": np.int32}
-        owned = np.uint8 if len(self.lesson.tables.indices) <= 8 else np.int32
+        owned = np.uint8 if len(self.lesson.tables.entries) <= 8 else np.int32
 
         def zeros(kind: str, *shape: int) -> Any:
             return cuda.to_device(np.zeros(shape, words[kind]))

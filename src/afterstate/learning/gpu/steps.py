@@ -21,7 +21,6 @@ import numpy as np
 from numba import cuda, float32, int32, uint64
 
 from afterstate.games import Game
-from afterstate.games.board import flip, mirror, transpose
 from afterstate.games.chance import below, draw
 from afterstate.games.compiler import Array, rule
 
@@ -105,34 +104,26 @@ class Lesson:
 
 
 @rule
-def symmetric(board: np.uint64, lane: int) -> np.uint64:
-    """The symmetric board that this lane reads: bit 0 mirrors, bit 1 flips, bit 2 transposes."""
-    board = mirror(board) if lane & 1 else board
-    board = flip(board) if lane & 2 else board
-    return transpose(board) if lane & 4 else board
-
-
-@rule
 def as_it_is(board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64, np.float32]:
     return board, aux, WHOLE
 
 
 def make_worth(lesson: Lesson) -> Callable[..., Any]:
-    """worth(weights, board, aux, lane, wanted): this lane's part of the value of an afterstate."""
-    read, offset_of = make_read(lesson.tables.indices), lesson.tables.offset_of
-    if lesson.view is None:
+    """worth(weights, board, aux, lane, wanted): this lane's part of the value of a position."""
+    tables, view = lesson.tables, lesson.view
+    read, word_of, offset_of = make_read(tables), tables.word_of, tables.offset_of
 
-        @device
-        def worth(weights: Array, board: np.uint64, aux: np.uint64, lane: int, wanted: int) -> Any:
-            return read(weights, offset_of(board, aux), symmetric(board, lane), wanted)
+    @device
+    def worth(weights: Array, board: np.uint64, aux: np.uint64, lane: int, wanted: int) -> Any:
+        return read(weights, offset_of(board, aux), word_of(board, aux, lane), lane, wanted, NOTHING)
 
+    if view is None:
         return worth
-    view = lesson.view
 
     @device
     def scaled_worth(weights: Array, board: np.uint64, aux: np.uint64, lane: int, wanted: int) -> Any:
         board, aux, scale = view(board, aux)
-        return times(read(weights, offset_of(board, aux), symmetric(board, lane), wanted), scale)
+        return times(worth(weights, board, aux, lane, wanted), scale)
 
     return scaled_worth
 
@@ -298,12 +289,13 @@ def make_go_on(lesson: Lesson) -> Callable[..., Any]:
 def make_learn(lesson: Lesson) -> Callable[..., Any]:
     """learn(records, board, aux, lane, error): collect the error of a position; the bits of the weights owned."""
     tables, view = lesson.tables, lesson.view or as_it_is
-    collect, offset_of = make_collect(tables.indices, lesson.words), tables.offset_of
+    collect, word_of, offset_of = make_collect(tables, lesson.words), tables.word_of, tables.offset_of
 
     @device
     def learn(records: Array, board: np.uint64, aux: np.uint64, lane: int, error: Any) -> Any:
         board, aux, scale = view(board, aux)
-        return collect(records, offset_of(board, aux), symmetric(board, lane), hit_of(error / scale))
+        word = word_of(board, aux, lane)
+        return collect(records, offset_of(board, aux), word, lane, hit_of(error / scale))
 
     return learn
 
@@ -374,7 +366,7 @@ def make_choose_states(lesson: Lesson) -> Any:
 def make_apply(lesson: Lesson) -> Any:
     """The kernel that settles the weights hit in this step, each by the lane that owns it."""
     tables, view = lesson.tables, lesson.view or as_it_is
-    settle, offset_of = make_settle(tables.indices, lesson.words, tables.reads), tables.offset_of
+    settle, word_of, offset_of = make_settle(tables, lesson.words), tables.word_of, tables.offset_of
 
     @launched
     def apply(weights: Array, records: Array, slots: Slots, settings: Array) -> None:
@@ -383,8 +375,7 @@ def make_apply(lesson: Lesson) -> Any:
         if owned != 0:
             g = thread >> LANE_BITS
             board, aux, _ = view(slots.hit[g], slots.hit_auxes[g])
-            offset = offset_of(board, aux)
-            board = symmetric(board, int32(thread & LANE_MASK))
-            settle(weights, records, offset, board, owned, settings[RATE])
+            word = word_of(board, aux, int32(thread & LANE_MASK))
+            settle(weights, records, offset_of(board, aux), word, owned, settings[RATE])
 
     return apply
