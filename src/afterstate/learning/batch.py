@@ -23,6 +23,7 @@ from afterstate.games.compiler import Array
 from afterstate.values.ntuple import Evaluator
 
 F = np.float32
+NOTHING = np.float32(0)
 LANES = 8
 SIXTEENTHS = 16
 
@@ -37,8 +38,8 @@ class BatchGame:
     score: int
     moves: int = 0
     before: tuple[np.uint64, np.uint64] | None = None
-    value: np.float32 = F(0)
-    gain: np.float32 = F(0)
+    value: np.float32 = NOTHING
+    gain: np.float32 = NOTHING
 
 
 @dataclass

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+from typing import Any
 
 from afterstate.games.errors import Mistake
 
@@ -14,9 +16,7 @@ def require_gpu() -> None:
     if importlib.util.find_spec("numba_cuda") is None:
         raise Mistake(f"--device cuda needs numba-cuda, which is not installed: {INSTALL}, or use --device cpu")
     try:
-        from numba import cuda
-
-        usable = bool(cuda.is_available())
+        usable = bool(_cuda().is_available())
         reason = "" if usable else _why_not()
     except ImportError as error:
         raise Mistake(f"--device cuda cannot start numba-cuda ({_first_line(error)}): {INSTALL}") from None
@@ -27,11 +27,13 @@ def require_gpu() -> None:
         )
 
 
-def _why_not() -> str:
-    from numba import cuda
+def _cuda() -> Any:
+    return importlib.import_module("numba.cuda")
 
+
+def _why_not() -> str:
     try:
-        cuda.get_current_device()
+        _cuda().get_current_device()
     except Exception as error:  # whatever numba-cuda raises here, it is about the driver or the device
         lines = [line.strip() for line in str(error).splitlines() if line.strip(" :")]
         return lines[-1].rstrip(".:") if lines else type(error).__name__
@@ -43,7 +45,5 @@ def _first_line(error: BaseException) -> str:
 
 
 def gpu_name() -> str:
-    from numba import cuda
-
-    name = cuda.get_current_device().name
+    name = _cuda().get_current_device().name
     return name.decode() if isinstance(name, bytes) else str(name)

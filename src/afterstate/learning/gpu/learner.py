@@ -7,16 +7,16 @@ read.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import cuda, uint64
 
 from afterstate.games.chance import seed_of
 from afterstate.games.compiler import Array, announce
 
-from .machine import BLOCK, LANES, SIMULATED, bits_of, device, float_of, launched, thread_number
+from .machine import BLOCK, LANES, SIMULATED, bits_of, cuda, device, float_of, launched, thread_number, uint64
 from .steps import (
     BEST,
     GAMES,
@@ -96,7 +96,7 @@ class Repeated:
         self.work = work
         if SIMULATED:
             return
-        from cuda.bindings import driver
+        driver: Any = importlib.import_module("cuda.bindings.driver")
 
         self.driver, self.stream = driver, driver.CUstream(int(stream.handle))
         mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
@@ -149,7 +149,7 @@ class Learner:
         def zeros(kind: str, *shape: int) -> Any:
             return cuda.to_device(np.zeros(shape, words[kind]))
 
-        slots = Slots(*(zeros(kind, n) for kind in "uuuuuffiiuu"), cuda.to_device(np.zeros(LANES * n, owned)))
+        slots = Slots._make([*(zeros(kind, n) for kind in "uuuuuffiiuu"), cuda.to_device(np.zeros(LANES * n, owned))])
         m = n if self.lesson.restart else 1
         marks = Bookmarks(*(zeros(kind, m, 2) for kind in "uuii"), *(zeros("i", m) for _ in range(2)))
         return slots, marks
@@ -176,12 +176,16 @@ class Learner:
         )
         self.apply[grid, BLOCK, self.stream](self.weights, self.records, self.slots, self.settings_there)
 
+    def _many_steps(self) -> None:
+        for _ in range(STEPS_A_GRAPH):
+            self._step()
+
     def run(self, steps: int) -> int:
         """Every game in flight makes `steps` moves. Returns how many moves that were."""
         if self.graph is None and steps >= STEPS_A_GRAPH:
             self._step()  # compiles, which a recording must not
             self.stream.synchronize()
-            self.graph = Repeated(lambda: [self._step() for _ in range(STEPS_A_GRAPH)] and None, self.stream)
+            self.graph = Repeated(self._many_steps, self.stream)
             return self.games + self.run(steps - 1)
         for _ in range(steps // STEPS_A_GRAPH if self.graph else 0):
             assert self.graph is not None
@@ -204,14 +208,20 @@ class Learner:
         """All weights, or one number for every weight."""
         if isinstance(weights, np.ndarray):
             self.weights.copy_to_device(np.ascontiguousarray(weights.reshape(-1), np.float32), stream=self.stream)
+            self.stream.synchronize()
         else:
-            fill[(*WIDE, self.stream)](self.weights, np.float32(weights))
+            self._fill(self.weights, np.float32(weights))
+
+    def _fill(self, array: Any, value: Any) -> None:
+        if SIMULATED:
+            array.copy_to_device(np.full(array.size, value))
+        else:
+            fill[(*WIDE, self.stream)](array, value)
         self.stream.synchronize()
 
     def forget(self) -> None:
         """Fresh records: no pending errors, E = A = 0."""
-        fill[(*WIDE, self.stream)](self.records, ZERO)
-        self.stream.synchronize()
+        self._fill(self.records, ZERO)
 
     def soften(self, factor: float) -> None:
         """E and A times `factor`."""
@@ -224,7 +234,7 @@ class Learner:
         if self.mean is None:
             self.mean = cuda.device_array(self.weights.size, np.float32)
         if self.averaged == 0:
-            fill[(*WIDE, self.stream)](self.mean, np.float32(0))
+            self._fill(self.mean, np.float32(0))
         self.averaged += 1
         average[(*WIDE, self.stream)](self.mean, self.weights, np.float32(1 / self.averaged))
         self.stream.synchronize()
@@ -280,5 +290,3 @@ class Learner:
             array.copy_to_device(games[name])
         for name, array in self.marks._asdict().items():
             array.copy_to_device(games[f"mark_{name}"])
-
-

@@ -1,9 +1,9 @@
 """The few things that only a GPU can do, each with a stand-in for Numba's CUDA simulator.
 
-Eight lanes (threads of one warp) share a game: lane k reads the k-th symmetric board, and lanes 0 to 3 also slide one
-way each. Here are the exchange between those lanes, 16-byte loads and stores, loads that are skipped when they are not
-wanted, and arithmetic that the compiler may not fuse, so that a CPU computes the same bits. Everything else in this
-package is plain Numba. The rest of the kernels runs unchanged in the simulator (`NUMBA_ENABLE_CUDASIM=1`).
+Eight lanes (threads of one warp) share a game: lane k reads the k-th symmetric board, and lanes 0 to 3 also slide
+one way each. Here are the exchange between those lanes, 16-byte loads and stores, loads that are skipped when they
+are not wanted, and arithmetic that the compiler may not fuse, so that a CPU computes the same bits. Everything else
+in this package is plain Numba and runs unchanged in the simulator (`NUMBA_ENABLE_CUDASIM=1`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+import numba
 import numpy as np
-from numba import config, cuda, int64, types, uint64
+from numba import config
+from numba import cuda as _cuda
+from numba import types as _types
 
 from afterstate.games.compiler import Array
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Numba describes its own types only in part: to the type checker these are anything.
+cuda: Any = _cuda
+types: Any = _types
+float32: Any = numba.float32
+int32: Any = numba.int32
+int64: Any = numba.int64
+uint64: Any = numba.uint64
 
 SIMULATED = bool(config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
 LANES = 8
@@ -243,10 +254,14 @@ __all__ = [
     "aux_of",
     "bits_of",
     "board_of",
+    "cuda",
     "device",
     "exchange",
+    "float32",
     "float_of",
     "info_of",
+    "int32",
+    "int64",
     "launched",
     "load_if",
     "load_pair",
@@ -257,4 +272,5 @@ __all__ = [
     "sum_lanes_4",
     "thread_number",
     "times",
+    "uint64",
 ]

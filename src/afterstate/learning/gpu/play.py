@@ -10,13 +10,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import cuda, float32, int32, int64
 
 from afterstate.games import Game
 from afterstate.games.chance import seed_of
 from afterstate.games.compiler import Array
 
-from .machine import BLOCK, SIMULATED, device, launched, thread_number
+from .machine import BLOCK, SIMULATED, cuda, device, float32, int32, int64, launched, thread_number
 from .steps import Lesson, make_expectation, make_worth
 
 NOTHING, ALIVE = np.float32(0), np.float32(1)
@@ -125,7 +124,7 @@ def make_two_layers(lesson: Lesson, after_value: Callable[..., Any]) -> Callable
 
 
 def make_play(game: Game, decide: Callable[..., Any], seen: Callable[..., Any] | None) -> Any:
-    """The kernel that plays on. `seen(board, aux)` is the position on which the move is chosen, if not the real one."""
+    """The kernel that plays on. `seen(board, aux)` is the position on which a move is chosen, if not the real one."""
     start, slide, spawn = game.rules.start, game.rules.slide, game.rules.spawn
     value_of_board, largest, score_is_value = game.rules.value_of_board, game.rules.largest, game.score_is_value
 
@@ -197,7 +196,7 @@ class GpuPlayer:
     ) -> Array:
         """results [games, 3]: score, moves and largest tile of each game.
 
-        `watch(results)` sees the results so far (rows of unfinished games are 0) and stops the play by returning False.
+        `watch(results)` sees the results so far (unfinished games are 0) and stops the play by returning False.
         """
         threads = min(at_once, (games + BLOCK - 1) // BLOCK * BLOCK)
         numbers = np.arange(threads, dtype=np.int64)

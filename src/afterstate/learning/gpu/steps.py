@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import cuda, float32, int32, uint64
 
 from afterstate.games import Game
 from afterstate.games.chance import below, draw
@@ -31,15 +30,19 @@ from .machine import (
     REWARD,
     aux_of,
     board_of,
+    cuda,
     device,
     exchange,
+    float32,
     info_of,
+    int32,
     launched,
     meet,
     sum_lanes,
     sum_lanes_4,
     thread_number,
     times,
+    uint64,
 )
 from .tables import Tables, hit_of, make_collect, make_read, make_settle
 
@@ -195,7 +198,7 @@ def make_best(lesson: Lesson, worth: Callable[..., Any]) -> Callable[..., Any]:
 def make_restart(lesson: Lesson) -> Callable[..., Any]:
     """begin(rows, g, slots, marks, settings, rng): fill a slot with a new game, or with a bookmarked position."""
     start, value_of_board = lesson.game.rules.start, lesson.game.rules.value_of_board
-    score_is_value = getattr(lesson.game, "score_is_value", lesson.game.name != "2048")
+    score_is_value = lesson.game.score_is_value
 
     @device
     def fresh(rows: Array, g: np.uint64, slots: Slots, rng: np.uint64) -> Any:
@@ -311,7 +314,12 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
     ) -> None:
         thread = thread_number()
         g, lane = thread >> LANE_BITS, int32(thread & LANE_MASK)
-        before, before_aux, gain, value_before = slots.before[g], slots.before_auxes[g], slots.gains[g], slots.values[g]
+        before, before_aux, gain, value_before = (
+            slots.before[g],
+            slots.before_auxes[g],
+            slots.gains[g],
+            slots.values[g],
+        )
         total, value, after, after_aux, reward = best_move(weights, rows, slots.boards[g], slots.auxes[g], lane)
         owned = int32(0)
         if before != ZERO:
@@ -341,7 +349,12 @@ def make_choose_states(lesson: Lesson) -> Any:
         thread = thread_number()
         g, lane = thread >> LANE_BITS, int32(thread & LANE_MASK)
         board, aux = slots.boards[g], slots.auxes[g]
-        before, before_aux, gain, value_before = slots.before[g], slots.before_auxes[g], slots.gains[g], slots.values[g]
+        before, before_aux, gain, value_before = (
+            slots.before[g],
+            slots.before_auxes[g],
+            slots.gains[g],
+            slots.values[g],
+        )
         value = sum_lanes(worth(weights, board, aux, lane, 1))
         _, _, after, after_aux, reward = best_move(weights, rows, board, aux, lane)
         ended = after == ZERO

@@ -6,8 +6,9 @@ The weights lie alone and dense, because choosing moves reads nothing else. Besi
     word 0   hits of this step in the upper 20 bits, the sum of their errors in sixteenths in the lower 44
     word 1   E in the lower half, A in the upper half (float32)
 
-Errors are collected by integer additions, so their order does not matter and a seed gives the same weights every time.
-The addition returns what was there before: the lane that found 0 owns the weight in this step and alone applies it.
+Errors are collected by integer additions, so their order does not matter and a seed gives the same weights every
+time. The addition returns what was there before: the lane that found 0 owns the weight in this step and alone
+applies it.
 
 The functions below are chains, one link a pattern: the loads of
 all patterns are under way before the first one is used.
@@ -20,12 +21,24 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import cuda, float32, int64, uint64
 
 from afterstate.games.compiler import Array
 from afterstate.games.errors import Mistake
 
-from .machine import LANES, bits_of, device, float_of, load_if, load_pair, minus, store_pair
+from .machine import (
+    LANES,
+    bits_of,
+    cuda,
+    device,
+    float32,
+    float_of,
+    int64,
+    load_if,
+    load_pair,
+    minus,
+    store_pair,
+    uint64,
+)
 
 Link = Callable[..., Any]
 
@@ -35,6 +48,7 @@ NOTHING, WHOLE, HALF = np.float32(0), np.float32(1), np.float32(0.5)
 SIXTEEN, SIXTEENTH = np.float32(16), np.float32(1 / 16)
 NO_BITS = np.int32(0)
 MOST_PATTERNS = 31
+AT_ONCE = 8
 
 
 class Tables(NamedTuple):
@@ -105,6 +119,12 @@ def _mine(tables: Tables, pattern: int) -> Link:
     return mine
 
 
+def _groups(tables: Tables) -> list[range]:
+    """The patterns in groups whose loads fit into the registers, the last group first."""
+    patterns = len(tables.entries)
+    return [range(first, min(first + AT_ONCE, patterns)) for first in range(0, patterns, AT_ONCE)][::-1]
+
+
 def make_read(tables: Tables) -> Link:
     """read(weights, offset, word, lane, wanted, total): total + the entries that this lane reads, if wanted."""
 
@@ -133,8 +153,21 @@ def make_collect(tables: Tables, words: int) -> Link:
     def collect(records: Array, offset: np.uint64, word: np.uint64, lane: int, hit: np.uint64) -> Any:
         return NO_BITS
 
-    for pattern in reversed(range(len(tables.entries))):
-        collect = _collect_one(tables.entries[pattern], _mine(tables, pattern), collect, pattern, words)
+    rest = collect
+    for group in _groups(tables):
+        chain = collect
+        for pattern in reversed(group):
+            chain = _collect_one(tables.entries[pattern], _mine(tables, pattern), chain, pattern, words)
+        rest = _collect_both(chain, rest) if rest is not collect else chain
+    return rest
+
+
+def _collect_both(first: Link, second: Link) -> Link:
+    @device
+    def collect(records: Array, offset: np.uint64, word: np.uint64, lane: int, hit: np.uint64) -> Any:
+        owned = first(records, offset, word, lane, hit)
+        return owned | second(records, offset, word, lane, hit)
+
     return collect
 
 
@@ -196,8 +229,21 @@ def make_settle(tables: Tables, words: int) -> Link:
         return
 
     link = _settle_td if words == 1 else _settle_tc
-    for pattern in reversed(range(len(tables.entries))):
-        settle = link(tables.entries[pattern], settle, pattern, tables.reads)
+    rest = settle
+    for group in _groups(tables):
+        chain = settle
+        for pattern in reversed(group):
+            chain = link(tables.entries[pattern], chain, pattern, tables.reads)
+        rest = _settle_both(chain, rest) if rest is not settle else chain
+    return rest
+
+
+def _settle_both(first: Link, second: Link) -> Link:
+    @device
+    def settle(weights: Array, records: Array, offset: np.uint64, word: np.uint64, owned: int, rate: Any) -> None:
+        first(weights, records, offset, word, owned, rate)
+        second(weights, records, offset, word, owned, rate)
+
     return settle
 
 
