@@ -114,11 +114,11 @@ def as_it_is(board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64, np
 def make_worth(lesson: Lesson) -> Callable[..., Any]:
     """worth(weights, board, aux, lane, wanted): this lane's part of the value of a position."""
     tables, view = lesson.tables, lesson.view
-    read, word_of, offset_of = make_read(tables), tables.word_of, tables.offset_of
+    read, board_of_lane, offset_of = make_read(tables), tables.board_of, tables.offset_of
 
     @device
     def worth(weights: Array, board: np.uint64, aux: np.uint64, lane: int, wanted: int) -> Any:
-        return read(weights, offset_of(board, aux), word_of(board, aux, lane), lane, wanted, NOTHING)
+        return read(weights, offset_of(board, aux), board_of_lane(board, aux, lane), lane, wanted)
 
     if view is None:
         return worth
@@ -290,15 +290,15 @@ def make_go_on(lesson: Lesson) -> Callable[..., Any]:
 
 
 def make_learn(lesson: Lesson) -> Callable[..., Any]:
-    """learn(records, board, aux, lane, error): collect the error of a position; the bits of the weights owned."""
+    """learn(weights, records, board, aux, lane, error): collect the error of a position; the bits of the weights owned."""
     tables, view = lesson.tables, lesson.view or as_it_is
-    collect, word_of, offset_of = make_collect(tables, lesson.words), tables.word_of, tables.offset_of
+    collect, board_of_lane, offset_of = make_collect(tables, lesson.words), tables.board_of, tables.offset_of
 
     @device
-    def learn(records: Array, board: np.uint64, aux: np.uint64, lane: int, error: Any) -> Any:
+    def learn(weights: Array, records: Array, board: np.uint64, aux: np.uint64, lane: int, error: Any) -> Any:
         board, aux, scale = view(board, aux)
-        word = word_of(board, aux, lane)
-        return collect(records, offset_of(board, aux), word, lane, hit_of(error / scale))
+        turned = board_of_lane(board, aux, lane)
+        return collect(weights, records, offset_of(board, aux), turned, lane, hit_of(error / scale))
 
     return learn
 
@@ -323,7 +323,7 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
         total, value, after, after_aux, reward = best_move(weights, rows, slots.boards[g], slots.auxes[g], lane)
         owned = int32(0)
         if before != ZERO:
-            owned = learn(records, before, before_aux, lane, (gain + total) - value_before)
+            owned = learn(weights, records, before, before_aux, lane, (gain + total) - value_before)
         slots.owned[thread] = owned
         meet()
         if lane == 0:
@@ -361,7 +361,7 @@ def make_choose_states(lesson: Lesson) -> Any:
         owned = int32(0)
         if before != ZERO:
             target = NOTHING if ended else value
-            owned = learn(records, before, before_aux, lane, (gain + target) - value_before)
+            owned = learn(weights, records, before, before_aux, lane, (gain + target) - value_before)
         slots.owned[thread] = owned
         meet()
         if lane == 0:
@@ -379,7 +379,7 @@ def make_choose_states(lesson: Lesson) -> Any:
 def make_apply(lesson: Lesson) -> Any:
     """The kernel that settles the weights hit in this step, each by the lane that owns it."""
     tables, view = lesson.tables, lesson.view or as_it_is
-    settle, word_of, offset_of = make_settle(tables, lesson.words), tables.word_of, tables.offset_of
+    settle, board_of_lane, offset_of = make_settle(tables, lesson.words), tables.board_of, tables.offset_of
 
     @launched
     def apply(weights: Array, records: Array, slots: Slots, settings: Array) -> None:
@@ -388,7 +388,7 @@ def make_apply(lesson: Lesson) -> Any:
         if owned != 0:
             g = thread >> LANE_BITS
             board, aux, _ = view(slots.hit[g], slots.hit_auxes[g])
-            word = word_of(board, aux, int32(thread & LANE_MASK))
-            settle(weights, records, offset_of(board, aux), word, owned, settings[RATE])
+            turned = board_of_lane(board, aux, int32(thread & LANE_MASK))
+            settle(weights, records, offset_of(board, aux), turned, owned, settings[RATE])
 
     return apply

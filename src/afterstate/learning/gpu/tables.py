@@ -8,7 +8,7 @@ The weights lie alone and dense, because choosing moves reads nothing else. Besi
 
 Errors are collected by integer additions, so their order does not matter and a seed gives the same weights every
 time. The addition returns what was there before: the lane that found 0 owns the weight in this step and alone
-applies it.
+applies it (by an atomic addition, only because that is one request to memory instead of two).
 
 The functions below are chains, one link a pattern: the loads of
 all patterns are under way before the first one is used.
@@ -17,13 +17,16 @@ all patterns are under way before the first one is used.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from afterstate.games.board import flip, mirror, transpose
 from afterstate.games.compiler import Array
 from afterstate.games.errors import Mistake
+from afterstate.values.ntuple import Evaluator
 
 from .machine import (
     LANES,
@@ -55,14 +58,16 @@ class Tables(NamedTuple):
     """What the GPU needs to know of a network: how a lane finds the entries it reads.
 
     With eight symmetries a lane reads one of them. With fewer, several lanes share a symmetry, and each reads every
-    n-th pattern of it.
+    n-th pattern of it. On the GPU an entry lies at Σ tile[k] << 4k in its table, which takes the fewest operations;
+    arrange.py goes from and to the layout of the CPU and of files.
     """
 
-    entries: tuple[Link, ...]  # one a pattern: word -> place of its entry in a set of tables
-    word_of: Link  # (board, aux, lane) -> the word of the symmetric board that this lane reads
+    entries: tuple[Link, ...]  # one a pattern: board -> place of its entry in a set of tables
+    board_of: Link  # (board, aux, lane) -> the symmetric board that this lane reads
     offset_of: Link  # (board, aux) -> place of the first entry of that position's set of tables
     symmetries: int
     by_aux: bool  # does a value depend on aux?
+    stage_size: int  # entries of one stage, 0 if there is only one
     weights: int  # in all sets of tables
     reads: int  # entries summed for one position
 
@@ -72,38 +77,72 @@ class Tables(NamedTuple):
         return LANES // self.symmetries
 
 
-def tables_of(evaluator: Any) -> Tables:
-    """The tables of a network, laid out as its evaluator says."""
-    network = evaluator.network
-    if len(evaluator.tables) > MOST_PATTERNS:
-        raise Mistake(f"{len(evaluator.tables)} patterns are too many for the GPU: at most {MOST_PATTERNS}")
+@cache
+def tables_of(evaluator: Evaluator) -> Tables:
+    """The tables of a network on the GPU."""
+    network, entries, base = evaluator.network, [], 0
+    if len(evaluator.layout.tables) > MOST_PATTERNS:
+        raise Mistake(f"{len(evaluator.layout.tables)} patterns are too many for the GPU: at most {MOST_PATTERNS}")
+    for table in evaluator.layout.tables:
+        entries.append(_entry_at(base, table.cells))
+        base += 16 ** len(table.cells)
     return Tables(
-        entries=evaluator.tables,
-        word_of=_lane_word(evaluator),
+        entries=tuple(entries),
+        board_of=_lane_board(evaluator),
         offset_of=evaluator.offset,
         symmetries=network.symmetries,
         by_aux=network.by_hint,
+        stage_size=evaluator.size >> len(network.stages) if network.stages else 0,
         weights=evaluator.size,
         reads=evaluator.reads,
     )
 
 
-def _lane_word(evaluator: Any) -> Link:
-    turned, spread = evaluator.turned, evaluator.spread
-    mirror, flip, transpose = evaluator.mirror, evaluator.flip, evaluator.transpose
+def _entry_at(base: int, cells: Sequence[int]) -> Link:
+    """board -> base + Σ tile on the k-th cell << 4k. Cells that move by the same distance move together."""
+    runs: dict[int, int] = {}
+    for k, cell in enumerate(cells):
+        runs[4 * (cell - k)] = runs.get(4 * (cell - k), 0) | 15 << 4 * k
+    place = np.uint64(base)
+
+    @device
+    def entry(board: np.uint64) -> Any:
+        return place
+
+    for distance, mask in runs.items():
+        entry = _and_run(entry, distance, mask)
+    return entry
+
+
+def _and_run(entry: Link, distance: int, mask: int) -> Link:
+    far, bits = np.uint64(abs(distance)), np.uint64(mask)
+
+    @device
+    def shifted_down(board: np.uint64) -> Any:
+        return entry(board) + ((board >> far) & bits)
+
+    @device
+    def shifted_up(board: np.uint64) -> Any:
+        return entry(board) + ((board << far) & bits)
+
+    return shifted_down if distance >= 0 else shifted_up
+
+
+def _lane_board(evaluator: Evaluator) -> Link:
+    turned = evaluator.turned
 
     @device
     def one_of_eight(board: np.uint64, aux: np.uint64, lane: int) -> Any:
         """Bit 0 of the lane mirrors, bit 1 flips, bit 2 transposes."""
-        word = spread(turned(board, aux))
-        word = mirror(word) if lane & 1 else word
-        word = flip(word) if lane & 2 else word
-        return transpose(word) if lane & 4 else word
+        board = turned(board, aux)
+        board = mirror(board) if lane & 1 else board
+        board = flip(board) if lane & 2 else board
+        return transpose(board) if lane & 4 else board
 
     @device
     def one_of_two(board: np.uint64, aux: np.uint64, lane: int) -> Any:
-        word = spread(turned(board, aux))
-        return flip(word) if lane & 1 else word
+        board = turned(board, aux)
+        return flip(board) if lane & 1 else board
 
     return one_of_eight if evaluator.network.symmetries == LANES else one_of_two
 
@@ -126,61 +165,141 @@ def _groups(tables: Tables) -> list[range]:
 
 
 def make_read(tables: Tables) -> Link:
-    """read(weights, offset, word, lane, wanted, total): total + the entries that this lane reads, if wanted."""
+    """read(weights, offset, board, lane, wanted): the sum of the entries that this lane reads; 0 unless wanted.
+
+    With stages, an entry that was never learnt is NaN, and stands for the entry of the stage before. A NaN makes the
+    sum NaN, so the rule costs nothing where there is none.
+    """
 
     @device
-    def read(weights: Array, offset: np.uint64, word: np.uint64, lane: int, wanted: int, total: Any) -> Any:
+    def read(weights: Array, offset: np.uint64, board: np.uint64, lane: int, wanted: int, total: Any) -> Any:
         return total
 
+    slow = read
     for pattern in reversed(range(len(tables.entries))):
-        read = _read_one(tables.entries[pattern], _mine(tables, pattern), read)
-    return read
+        entry, mine = tables.entries[pattern], _mine(tables, pattern)
+        read = _read_one(entry, mine, read, load_if)
+        slow = _read_one(entry, mine, slow, _load_promoted(tables.stage_size))
+    fast, careful, staged = read, slow, tables.stage_size > 0
 
-
-def _read_one(entry: Link, mine: Link, others: Link) -> Link:
     @device
-    def read(weights: Array, offset: np.uint64, word: np.uint64, lane: int, wanted: int, total: Any) -> Any:
-        total = total + load_if(weights, offset + entry(word), wanted if mine(lane) else 0)
-        return others(weights, offset, word, lane, wanted, total)
+    def read_sum(weights: Array, offset: np.uint64, board: np.uint64, lane: int, wanted: int) -> Any:
+        return fast(weights, offset, board, lane, wanted, NOTHING)
+
+    @device
+    def read_promoted(weights: Array, offset: np.uint64, board: np.uint64, lane: int, wanted: int) -> Any:
+        total = fast(weights, offset, board, lane, wanted, NOTHING)
+        if total != total:
+            total = careful(weights, offset, board, lane, wanted, NOTHING)
+        return total
+
+    return read_promoted if staged else read_sum
+
+
+def _read_one(entry: Link, mine: Link, others: Link, load: Link) -> Link:
+    @device
+    def read(weights: Array, offset: np.uint64, board: np.uint64, lane: int, wanted: int, total: Any) -> Any:
+        total = total + load(weights, offset + entry(board), wanted if mine(lane) else 0)
+        return others(weights, offset, board, lane, wanted, total)
 
     return read
+
+
+def make_promoted(stage_size: int) -> Link:
+    """promoted(weights, place): the entry at `place`, or of the stage before it if it was never learnt."""
+    size = np.uint64(max(1, stage_size))
+
+    @device
+    def promoted(weights: Array, place: np.uint64) -> Any:
+        value = weights[place]
+        while value != value:
+            stage, bit = place // size, ONE
+            while bit << ONE <= stage:
+                bit <<= ONE
+            place -= bit * size
+            value = weights[place]
+        return value
+
+    return promoted
+
+
+def _load_promoted(stage_size: int) -> Link:
+    promoted = make_promoted(stage_size)
+
+    @device
+    def load(weights: Array, place: np.uint64, wanted: int) -> Any:
+        value = NOTHING
+        if wanted:
+            value = promoted(weights, place)
+        return value
+
+    return load
+
+
+def make_own(stage_size: int) -> Link:
+    """own(weights, place): before a weight is learnt, it becomes a copy of its stand-in if it never was.
+
+    This happens while the weights are frozen, so it does not matter who reads before and who after it.
+    """
+    promoted = make_promoted(stage_size)
+
+    @device
+    def nothing_to_do(weights: Array, place: np.uint64) -> None:
+        return
+
+    @device
+    def own(weights: Array, place: np.uint64) -> None:
+        if weights[place] != weights[place]:
+            weights[place] = promoted(weights, place)
+
+    return own if stage_size else nothing_to_do
 
 
 def make_collect(tables: Tables, words: int) -> Link:
-    """collect(records, offset, word, lane, hit): add `hit` to the records of this lane; a bit for each one owned."""
+    """collect(weights, records, offset, board, lane, hit): add `hit` to the records of this lane; a bit for each one owned."""
 
     @device
-    def collect(records: Array, offset: np.uint64, word: np.uint64, lane: int, hit: np.uint64) -> Any:
+    def collect(
+        weights: Array, records: Array, offset: np.uint64, board: np.uint64, lane: int, hit: np.uint64
+    ) -> Any:
         return NO_BITS
 
     rest = collect
     for group in _groups(tables):
         chain = collect
         for pattern in reversed(group):
-            chain = _collect_one(tables.entries[pattern], _mine(tables, pattern), chain, pattern, words)
+            chain = _collect_one(tables, chain, pattern, words)
         rest = _collect_both(chain, rest) if rest is not collect else chain
     return rest
 
 
 def _collect_both(first: Link, second: Link) -> Link:
     @device
-    def collect(records: Array, offset: np.uint64, word: np.uint64, lane: int, hit: np.uint64) -> Any:
-        owned = first(records, offset, word, lane, hit)
-        return owned | second(records, offset, word, lane, hit)
+    def collect(
+        weights: Array, records: Array, offset: np.uint64, board: np.uint64, lane: int, hit: np.uint64
+    ) -> Any:
+        owned = first(weights, records, offset, board, lane, hit)
+        return owned | second(weights, records, offset, board, lane, hit)
 
     return collect
 
 
-def _collect_one(entry: Link, mine: Link, others: Link, pattern: int, words: int) -> Link:
+def _collect_one(tables: Tables, others: Link, pattern: int, words: int) -> Link:
     bit, stride = np.int32(1 << pattern), np.uint64(words)
+    entry, mine, own = tables.entries[pattern], _mine(tables, pattern), make_own(tables.stage_size)
 
     @device
-    def collect(records: Array, offset: np.uint64, word: np.uint64, lane: int, hit: np.uint64) -> Any:
-        found = ONE
+    def collect(
+        weights: Array, records: Array, offset: np.uint64, board: np.uint64, lane: int, hit: np.uint64
+    ) -> Any:
+        place, found = offset + entry(board), ONE
         if mine(lane):
-            found = cuda.atomic.add(records, (offset + entry(word)) * stride, hit)
-        owned = others(records, offset, word, lane, hit)
-        return owned | (bit if found == ZERO else NO_BITS)
+            found = cuda.atomic.add(records, place * stride, hit)
+        owned = others(weights, records, offset, board, lane, hit)
+        if found == ZERO:
+            own(weights, place)
+            owned |= bit
+        return owned
 
     return collect
 
@@ -222,10 +341,10 @@ def batch_step(total: Any, rate: Any, hits: np.uint64) -> Any:
 
 
 def make_settle(tables: Tables, words: int) -> Link:
-    """settle(weights, records, offset, word, owned, rate): apply and clear the owned records of this lane."""
+    """settle(weights, records, offset, board, owned, rate): apply and clear the owned records of this lane."""
 
     @device
-    def settle(weights: Array, records: Array, offset: np.uint64, word: np.uint64, owned: int, rate: Any) -> None:
+    def settle(weights: Array, records: Array, offset: np.uint64, board: np.uint64, owned: int, rate: Any) -> None:
         return
 
     link = _settle_td if words == 1 else _settle_tc
@@ -233,31 +352,31 @@ def make_settle(tables: Tables, words: int) -> Link:
     for group in _groups(tables):
         chain = settle
         for pattern in reversed(group):
-            chain = link(tables.entries[pattern], chain, pattern, tables.reads)
+            chain = link(tables, chain, pattern)
         rest = _settle_both(chain, rest) if rest is not settle else chain
     return rest
 
 
 def _settle_both(first: Link, second: Link) -> Link:
     @device
-    def settle(weights: Array, records: Array, offset: np.uint64, word: np.uint64, owned: int, rate: Any) -> None:
-        first(weights, records, offset, word, owned, rate)
-        second(weights, records, offset, word, owned, rate)
+    def settle(weights: Array, records: Array, offset: np.uint64, board: np.uint64, owned: int, rate: Any) -> None:
+        first(weights, records, offset, board, owned, rate)
+        second(weights, records, offset, board, owned, rate)
 
     return settle
 
 
-def _settle_td(entry: Link, others: Link, pattern: int, reads: int) -> Link:
-    bit, share = np.int32(1 << pattern), np.float32(1 / reads)
+def _settle_td(tables: Tables, others: Link, pattern: int) -> Link:
+    bit, share, entry = np.int32(1 << pattern), np.float32(1 / tables.reads), tables.entries[pattern]
 
     @device
-    def settle(weights: Array, records: Array, offset: np.uint64, word: np.uint64, owned: int, rate: Any) -> None:
-        place = offset + entry(word)
+    def settle(weights: Array, records: Array, offset: np.uint64, board: np.uint64, owned: int, rate: Any) -> None:
+        place = offset + entry(board)
         mine = owned & bit
         record = ZERO
         if mine:
             record = records[place]
-        others(weights, records, offset, word, owned, rate)
+        others(weights, records, offset, board, owned, rate)
         if mine:
             records[place] = ZERO
             hits, total = taken_apart(record)
@@ -266,17 +385,17 @@ def _settle_td(entry: Link, others: Link, pattern: int, reads: int) -> Link:
     return settle
 
 
-def _settle_tc(entry: Link, others: Link, pattern: int, reads: int) -> Link:
-    bit, share = np.int32(1 << pattern), np.float32(1 / reads)
+def _settle_tc(tables: Tables, others: Link, pattern: int) -> Link:
+    bit, share, entry = np.int32(1 << pattern), np.float32(1 / tables.reads), tables.entries[pattern]
 
     @device
-    def settle(weights: Array, records: Array, offset: np.uint64, word: np.uint64, owned: int, rate: Any) -> None:
-        place = offset + entry(word)
+    def settle(weights: Array, records: Array, offset: np.uint64, board: np.uint64, owned: int, rate: Any) -> None:
+        place = offset + entry(board)
         mine = owned & bit
         record, memory = ZERO, ZERO
         if mine:
             record, memory = load_pair(records, place * TWO)
-        others(weights, records, offset, word, owned, rate)
+        others(weights, records, offset, board, owned, rate)
         if mine:
             hits, total = taken_apart(record)
             error, absolute = float_of(memory), float_of(memory >> HIGH_HALF)
