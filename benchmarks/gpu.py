@@ -23,10 +23,9 @@ CHUNK = 128
 
 def lesson_of(game: str, network: str, by_hint: bool = False, stages: tuple[int, ...] = (), **options: Any) -> Any:
     from afterstate.learning.gpu.steps import Lesson
-    from afterstate.learning.gpu.tables import tables_of
 
     rules = games.get(game)
-    return Lesson(rules, tables_of(evaluator(rules, parse_network(network, stages, by_hint))), **options)
+    return Lesson(rules, evaluator(rules, parse_network(network, stages, by_hint)), **options)
 
 
 def speed(learner: Any, seconds: float) -> float:

@@ -90,6 +90,15 @@ class BatchLearner:
                 lanes[k + symmetries * (pattern % (LANES // symmetries))].append(offset + int(entry(word)))
         return lanes
 
+    def read(self, place: int) -> np.float32:
+        """An entry; one that was never learnt (NaN) stands for that of the stage before."""
+        value = F(self.weights[place])
+        size = self.evaluator.size >> len(self.evaluator.network.stages)
+        while np.isnan(value):
+            place -= size << ((place // size).bit_length() - 1)
+            value = F(self.weights[place])
+        return value
+
     def parts(self, board: np.uint64, aux: np.uint64) -> list[np.float32]:
         """What each lane adds to the value of a position."""
         board, aux, scale = self.seen(board, aux)
@@ -97,7 +106,7 @@ class BatchLearner:
         for places in self.places(board, aux):
             total = F(0)
             for place in places:
-                total = total + self.weights[place]
+                total = total + self.read(place)
             sums.append(F(total * scale))
         return sums
 
@@ -134,7 +143,9 @@ class BatchLearner:
         turn = self._turn_of_states if self.of_states else self._turn_of_afterstates
         for i, slot in enumerate(self.slots):
             self.slots[i] = turn(slot, hits)
+        promoted = {place: self.read(place) for place in hits}
         for place, (count, total) in hits.items():
+            self.weights[place] = promoted[place]
             self._settle(place, count, F(total) * F(1 / SIXTEENTHS))
 
     def _collect(self, slot: BatchGame, target: np.float32, hits: dict[int, list[int]]) -> None:

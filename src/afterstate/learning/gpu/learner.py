@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from afterstate.games.chance import seed_of
-from afterstate.games.compiler import Array, announce
+from afterstate.games.compiler import Array
 
+from .arrange import Arrangement
 from .machine import BLOCK, LANES, SIMULATED, bits_of, cuda, device, float_of, launched, thread_number, uint64
 from .steps import (
     BEST,
@@ -89,6 +91,13 @@ def make_deal(lesson: Lesson) -> Any:
     return deal
 
 
+@cache
+def kernels_of(lesson: Lesson) -> tuple[Any, Any, Any]:
+    """The kernels that choose, apply and deal, made once for every lesson."""
+    choose = (make_choose_states if lesson.of_states else make_choose_afterstates)(lesson)
+    return choose, make_apply(lesson), make_deal(lesson)
+
+
 class Repeated:
     """A piece of work on a stream, recorded once and replayed at the cost of one launch."""
 
@@ -130,13 +139,14 @@ class Learner:
         self.rows = cuda.to_device(np.array(lesson.game.rows))
         self.weights = cuda.device_array(lesson.tables.weights, np.float32)
         self.records = cuda.device_array(lesson.tables.weights * lesson.words, np.uint64)
+        self.arrangement = Arrangement(lesson.evaluator)
         self.mean: Any = None
         self.averaged = 0
         self.settings = np.zeros(SETTINGS, np.float32)
         self.settings_there = cuda.to_device(self.settings)
         self.stats = cuda.to_device(np.zeros(STATS, np.uint64))
         self.slots, self.marks = self._new_slots()
-        self._compile()
+        self.choose, self.apply, self.deal = kernels_of(lesson)
         self.set_weights(weights)
         self.forget()
         self._deal(seed)
@@ -154,17 +164,9 @@ class Learner:
         marks = Bookmarks(*(zeros(kind, m, 2) for kind in "uuii"), *(zeros("i", m) for _ in range(2)))
         return slots, marks
 
-    def _compile(self) -> None:
-        lesson = self.lesson
-        if not SIMULATED:
-            announce(f"{lesson.game.title} for the GPU")
-        self.choose = (make_choose_states if lesson.of_states else make_choose_afterstates)(lesson)
-        self.apply = make_apply(lesson)
-
     def _deal(self, seed: int) -> None:
-        deal = make_deal(self.lesson)
         grid = (self.games + BLOCK - 1) // BLOCK
-        deal[grid, BLOCK, self.stream](
+        self.deal[grid, BLOCK, self.stream](
             self.rows, self.slots, self.marks, self.settings_there, np.uint64(seed), np.uint64(0)
         )
         self.stream.synchronize()
@@ -205,10 +207,9 @@ class Learner:
             self.stream.synchronize()
 
     def set_weights(self, weights: Array | float) -> None:
-        """All weights, or one number for every weight."""
+        """All weights, in the order of the CPU and of files, or one number for every weight."""
         if isinstance(weights, np.ndarray):
-            self.weights.copy_to_device(np.ascontiguousarray(weights.reshape(-1), np.float32), stream=self.stream)
-            self.stream.synchronize()
+            self.arrangement.to_gpu(self.weights, weights)
         else:
             self._fill(self.weights, np.float32(weights))
 
@@ -247,24 +248,16 @@ class Learner:
             self.stream.synchronize()
 
     def host_weights(self, averaged: bool = False) -> Array:
-        """A copy of the weights, or of their mean where there is one."""
-        source = self.mean if averaged and self.averaged else self.weights
-        return np.asarray(source.copy_to_host())
+        """A copy of the weights, or of their mean where there is one, in the order of the CPU and of files."""
+        return self.arrangement.to_cpu(self.mean if averaged and self.averaged else self.weights)
 
-    def host_memory(self) -> tuple[Array, Array]:
-        """Copies of E and A."""
-        records = self.records.copy_to_host()[1::2]
-        return (records & np.uint64(0xFFFF_FFFF)).astype(np.uint32).view(np.float32), (records >> HIGH_HALF).astype(
-            np.uint32
-        ).view(np.float32)
+    def host_memory(self) -> Array:
+        """[2 · weights] a copy of E and A, one after the other for each weight, in the order of the CPU."""
+        return self.arrangement.to_cpu(self.records[1::2]).view(np.float32)
 
-    def set_memory(self, error: Array, absolute: Array) -> None:
+    def set_memory(self, memory: Array) -> None:
         """Put E and A back."""
-        records = np.zeros(2 * error.size, np.uint64)
-        low, high = (x.reshape(-1).astype(np.float32).view(np.uint32).astype(np.uint64) for x in (error, absolute))
-        records[1::2] = low | high << HIGH_HALF
-        self.records.copy_to_device(records, stream=self.stream)
-        self.stream.synchronize()
+        self.arrangement.to_gpu(self.records[1::2], memory.view(np.uint64))
 
     def take_stats(self) -> dict[str, Any]:
         """The games finished since the last call: how many, their scores, moves and largest tiles."""

@@ -15,6 +15,7 @@ from afterstate.games import Game
 from afterstate.games.chance import seed_of
 from afterstate.games.compiler import Array
 
+from .arrange import Arrangement
 from .machine import BLOCK, SIMULATED, cuda, device, float32, int32, int64, launched, thread_number
 from .steps import Lesson, make_expectation, make_worth
 
@@ -181,14 +182,17 @@ def make_play(game: Game, decide: Callable[..., Any], seen: Callable[..., Any] |
 
 
 class GpuPlayer:
-    """Plays games 0, 1, 2, … under a seed, with a network that lies on the GPU."""
+    """Plays games 0, 1, 2, … under a seed. Weights of the CPU are brought over; a learner's are played where they lie."""
 
     def __init__(self, lesson: Lesson, layers: int, weights: Any, seen: Callable[..., Any] | None = None) -> None:
         after_value = make_after_value(lesson)
         decide = (make_greedy if layers == 1 else make_two_layers)(lesson, after_value)
         self.kernel = make_play(lesson.game, decide, seen)
         self.rows = cuda.to_device(np.array(lesson.game.rows))
-        self.weights = cuda.to_device(np.ascontiguousarray(weights)) if isinstance(weights, np.ndarray) else weights
+        self.weights = weights
+        if isinstance(weights, np.ndarray):
+            self.weights = cuda.device_array(weights.size, np.float32)
+            Arrangement(lesson.evaluator).to_gpu(self.weights, weights)
         self.moves_a_launch = MOVES_A_LAUNCH if layers == 1 else MOVES_A_LAUNCH // 16
 
     def play(

@@ -22,6 +22,7 @@ import numpy as np
 from afterstate.games import Game
 from afterstate.games.chance import below, draw
 from afterstate.games.compiler import Array, rule
+from afterstate.values.ntuple import Evaluator
 
 from .machine import (
     LANE_BITS,
@@ -44,7 +45,7 @@ from .machine import (
     times,
     uint64,
 )
-from .tables import Tables, hit_of, make_collect, make_read, make_settle
+from .tables import Tables, hit_of, make_collect, make_read, make_settle, tables_of
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 NOTHING, WHOLE = np.float32(0), np.float32(1)
@@ -89,11 +90,15 @@ class Lesson:
     """What is burnt into the kernels of a step."""
 
     game: Game
-    tables: Tables
+    evaluator: Evaluator
     of_states: bool = False  # values of states instead of afterstates
     coherence: bool = False  # temporal coherence instead of TD
     restart: bool = False  # finished games may start again from a bookmark
     view: Callable[..., Any] | None = None  # (board, aux) -> board, aux, scale: how the network sees a position
+
+    @property
+    def tables(self) -> Tables:
+        return tables_of(self.evaluator)
 
     @property
     def words(self) -> int:
@@ -290,7 +295,7 @@ def make_go_on(lesson: Lesson) -> Callable[..., Any]:
 
 
 def make_learn(lesson: Lesson) -> Callable[..., Any]:
-    """learn(weights, records, board, aux, lane, error): collect the error of a position; the bits of the weights owned."""
+    """learn(weights, records, board, aux, lane, error): collect an error; the bits of the weights owned."""
     tables, view = lesson.tables, lesson.view or as_it_is
     collect, board_of_lane, offset_of = make_collect(tables, lesson.words), tables.board_of, tables.offset_of
 

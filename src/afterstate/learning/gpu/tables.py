@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from .machine import (
 )
 
 Link = Callable[..., Any]
+Word: TypeAlias = np.uint64
 
 ZERO, ONE, TWO, HIGH_HALF = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(32)
 HIT, HITS_SHIFT, HALF_A_HIT = np.uint64(1 << 44), np.uint64(44), np.uint64(1 << 43)
@@ -256,12 +257,10 @@ def make_own(stage_size: int) -> Link:
 
 
 def make_collect(tables: Tables, words: int) -> Link:
-    """collect(weights, records, offset, board, lane, hit): add `hit` to the records of this lane; a bit for each one owned."""
+    """collect(weights, records, offset, board, lane, hit): hit the records of this lane; a bit for each one owned."""
 
     @device
-    def collect(
-        weights: Array, records: Array, offset: np.uint64, board: np.uint64, lane: int, hit: np.uint64
-    ) -> Any:
+    def collect(weights: Array, records: Array, offset: Word, board: Word, lane: int, hit: Word) -> Any:
         return NO_BITS
 
     rest = collect
@@ -275,9 +274,7 @@ def make_collect(tables: Tables, words: int) -> Link:
 
 def _collect_both(first: Link, second: Link) -> Link:
     @device
-    def collect(
-        weights: Array, records: Array, offset: np.uint64, board: np.uint64, lane: int, hit: np.uint64
-    ) -> Any:
+    def collect(weights: Array, records: Array, offset: Word, board: Word, lane: int, hit: Word) -> Any:
         owned = first(weights, records, offset, board, lane, hit)
         return owned | second(weights, records, offset, board, lane, hit)
 
@@ -289,9 +286,7 @@ def _collect_one(tables: Tables, others: Link, pattern: int, words: int) -> Link
     entry, mine, own = tables.entries[pattern], _mine(tables, pattern), make_own(tables.stage_size)
 
     @device
-    def collect(
-        weights: Array, records: Array, offset: np.uint64, board: np.uint64, lane: int, hit: np.uint64
-    ) -> Any:
+    def collect(weights: Array, records: Array, offset: Word, board: Word, lane: int, hit: Word) -> Any:
         place, found = offset + entry(board), ONE
         if mine(lane):
             found = cuda.atomic.add(records, place * stride, hit)
