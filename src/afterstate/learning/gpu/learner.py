@@ -24,7 +24,9 @@ from .steps import (
     GAMES,
     MOVES,
     RATE,
+    REPLAYS,
     RESTART,
+    RUNNING,
     SCORE,
     SETTINGS,
     STATS,
@@ -71,10 +73,11 @@ def soften(records: Array, factor: Any) -> None:
 
 @launched
 def average(mean: Array, weights: Array, share: Any) -> None:
-    """Move the mean by `share` of the way to the weights."""
+    """Move the mean by `share` of the way to the weights; what was never learnt (NaN) has no mean yet."""
     i = thread_number()
     while i < weights.size:
-        mean[i] += (weights[i] - mean[i]) * share
+        before, now = mean[i], weights[i]
+        mean[i] = before + (now - before) * share if before == before else now
         i += stride()
 
 
@@ -149,8 +152,8 @@ class Learner:
         self.choose, self.apply, self.deal = kernels_of(lesson)
         self.set_weights(weights)
         self.forget()
-        self._deal(seed)
         self.graph: Repeated | None = None
+        self._deal(seed)
 
     def _new_slots(self) -> tuple[Slots, Bookmarks]:
         n, words = self.games, {"u": np.uint64, "f": np.float32, "i": np.int32}
@@ -182,17 +185,22 @@ class Learner:
         for _ in range(STEPS_A_GRAPH):
             self._step()
 
+    def warm_up(self) -> None:
+        """Compile the kernels and record the graph; while the settings say 0, they return at once."""
+        self._step()
+        self.stream.synchronize()
+        self.graph = Repeated(self._many_steps, self.stream)
+
     def run(self, steps: int) -> int:
         """Every game in flight makes `steps` moves. Returns how many moves that were."""
-        if self.graph is None and steps >= STEPS_A_GRAPH:
-            self._step()  # compiles, which a recording must not
-            self.stream.synchronize()
-            self.graph = Repeated(self._many_steps, self.stream)
-            return self.games + self.run(steps - 1)
-        for _ in range(steps // STEPS_A_GRAPH if self.graph else 0):
-            assert self.graph is not None
+        if self.graph is None:
+            self.warm_up()
+        assert self.graph is not None
+        if not self.settings[RUNNING]:
+            raise RuntimeError("set a rate before the first step")
+        for _ in range(steps // STEPS_A_GRAPH):
             self.graph()
-        for _ in range(steps % STEPS_A_GRAPH if self.graph else steps):
+        for _ in range(steps % STEPS_A_GRAPH):
             self._step()
         self.stream.synchronize()
         return steps * self.games
@@ -200,7 +208,9 @@ class Learner:
     def set_rate(self, rate: float, restart: float = 0.0) -> None:
         """The rate from now on, and the share of finished games that start again from a bookmark."""
         new = np.zeros(SETTINGS, np.float32)
-        new[RATE], new[RESTART] = rate, restart
+        new[RATE], new[RESTART], new[RUNNING] = rate, restart, 1
+        if self.graph is None:
+            self.warm_up()
         if (new != self.settings).any():
             self.settings = new
             self.settings_there.copy_to_device(new, stream=self.stream)
@@ -231,17 +241,22 @@ class Learner:
             self.stream.synchronize()
 
     def average(self) -> None:
-        """Take the weights as they are now into their mean."""
+        """Take the weights as they are now into their mean, which leans on the last tenth of all those taken in.
+
+        Polynomial-decay averaging (Shamir and Zhang 2013): the n-th weights count for 10 / (n + 9).
+        """
         if self.mean is None:
             self.mean = cuda.device_array(self.weights.size, np.float32)
-        if self.averaged == 0:
-            self._fill(self.mean, np.float32(0))
         self.averaged += 1
-        average[(*WIDE, self.stream)](self.mean, self.weights, np.float32(1 / self.averaged))
+        share = np.float32(10 / (self.averaged + 9))
+        if self.averaged == 1:
+            self.mean.copy_to_device(self.weights, stream=self.stream)
+        else:
+            average[(*WIDE, self.stream)](self.mean, self.weights, share)
         self.stream.synchronize()
 
     def use_average(self) -> None:
-        """Put the mean in the place of the weights, and start a new mean."""
+        """Go on from the mean, and begin a new one."""
         if self.averaged:
             self.weights.copy_to_device(self.mean, stream=self.stream)
             self.averaged = 0
@@ -259,6 +274,16 @@ class Learner:
         """Put E and A back."""
         self.arrangement.to_gpu(self.records[1::2], memory.view(np.uint64))
 
+    def set_average(self, mean: Array, averaged: int) -> None:
+        """Put the mean back, of so many weights."""
+        self.mean = cuda.device_array(self.weights.size, np.float32)
+        self.arrangement.to_gpu(self.mean, mean)
+        self.averaged = averaged
+
+    def largest_value(self) -> float:
+        """The largest value, or the worst, that a game in flight has now."""
+        return float(np.abs(self.slots.values.copy_to_host()).max())
+
     def take_stats(self) -> dict[str, Any]:
         """The games finished since the last call: how many, their scores, moves and largest tiles."""
         stats = self.stats.copy_to_host()
@@ -269,6 +294,7 @@ class Learner:
             "score": int(stats[SCORE]),
             "moves": int(stats[MOVES]),
             "max": int(stats[BEST]),
+            "replays": int(stats[REPLAYS]),
             "tiles": [int(n) for n in stats[TILES : TILES + tiles]],
         }
 

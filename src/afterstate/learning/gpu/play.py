@@ -182,7 +182,7 @@ def make_play(game: Game, decide: Callable[..., Any], seen: Callable[..., Any] |
 
 
 class GpuPlayer:
-    """Plays games 0, 1, 2, … under a seed. Weights of the CPU are brought over; a learner's are played where they lie."""
+    """Plays games 0, 1, 2, … under a seed. Weights of the CPU are brought over, those of a learner lie there."""
 
     def __init__(self, lesson: Lesson, layers: int, weights: Any, seen: Callable[..., Any] | None = None) -> None:
         after_value = make_after_value(lesson)

@@ -49,12 +49,19 @@ from .tables import Tables, hit_of, make_collect, make_read, make_settle, tables
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 NOTHING, WHOLE = np.float32(0), np.float32(1)
-GAMES, SCORE, MOVES, BEST, TILES = 0, 1, 2, 3, 4  # places in `stats`; a count for every largest tile follows
+GAMES, SCORE, MOVES, BEST, REPLAYS, TILES = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+)  # places in `stats`; then a count a tile
 STATS = 32
-RATE, RESTART = 0, 1  # places in `settings`
-SETTINGS = 2
+RATE, RESTART, RUNNING = 0, 1, 2  # places in `settings`; nothing moves unless RUNNING
+SETTINGS = 3
 MILLION = np.uint64(1_000_000)
-FIRST_BOOKMARK, SPREAD = 512, np.uint64(511)  # moves: the first bookmark falls between 512 and 1023
+FIRST_BOOKMARK, SPREAD = 512, np.uint64(511)  # moves, spread up to 1023; or the points of a move (carousel)
 
 
 class Slots(NamedTuple):
@@ -93,12 +100,16 @@ class Lesson:
     evaluator: Evaluator
     of_states: bool = False  # values of states instead of afterstates
     coherence: bool = False  # temporal coherence instead of TD
-    restart: bool = False  # finished games may start again from a bookmark
+    start: str = "fresh"  # restart, carousel: finished games may start again from a bookmark
     view: Callable[..., Any] | None = None  # (board, aux) -> board, aux, scale: how the network sees a position
 
     @property
     def tables(self) -> Tables:
         return tables_of(self.evaluator)
+
+    @property
+    def restart(self) -> bool:
+        return self.start != "fresh"
 
     @property
     def words(self) -> int:
@@ -203,7 +214,7 @@ def make_best(lesson: Lesson, worth: Callable[..., Any]) -> Callable[..., Any]:
 def make_restart(lesson: Lesson) -> Callable[..., Any]:
     """begin(rows, g, slots, marks, settings, rng): fill a slot with a new game, or with a bookmarked position."""
     start, value_of_board = lesson.game.rules.start, lesson.game.rules.value_of_board
-    score_is_value = lesson.game.score_is_value
+    score_is_value, by_moves = lesson.game.score_is_value, lesson.start == "restart"
 
     @device
     def fresh(rows: Array, g: np.uint64, slots: Slots, rng: np.uint64) -> Any:
@@ -228,32 +239,38 @@ def make_restart(lesson: Lesson) -> Callable[..., Any]:
             slots.rngs[g] = rng
             marks.boards[g, 1], marks.auxes[g, 1] = marks.boards[g, 0], marks.auxes[g, 0]
             marks.scores[g, 1], marks.moves[g, 1] = marks.scores[g, 0], marks.moves[g, 0]
-            marks.due[g] = marks.moves[g, 0] + marks.moves[g, 0] // 4
+            if by_moves:
+                marks.due[g] = marks.moves[g, 0] + marks.moves[g, 0] // 4
             marks.resumed[g] = 1
         else:
             fresh(rows, g, slots, rng)
             marks.boards[g, 0], marks.boards[g, 1] = ZERO, ZERO
-            marks.due[g] = FIRST_BOOKMARK + int32(bits & SPREAD)
+            marks.due[g] = FIRST_BOOKMARK + (int32(bits & SPREAD) if by_moves else int32(0))
             marks.resumed[g] = 0
 
     return begin_or_resume if lesson.restart else begin
 
 
 def make_bookmark(lesson: Lesson) -> Callable[..., Any]:
-    """bookmark(g, slots, marks): save the position of this slot when it is due, every time a quarter later."""
+    """bookmark(g, slots, marks, reward): save the position of this slot when it is due.
+
+    restart    every time a quarter later than the last one: the older of the two lies at 64 to 80 % of the game
+    carousel   when a move earns twice as much as any before, which is when a new largest tile was made
+    """
+    by_moves = lesson.start == "restart"
 
     @device
-    def never(g: np.uint64, slots: Slots, marks: Bookmarks) -> None:
+    def never(g: np.uint64, slots: Slots, marks: Bookmarks, reward: int) -> None:
         return
 
     @device
-    def bookmark(g: np.uint64, slots: Slots, marks: Bookmarks) -> None:
-        if slots.moves[g] >= marks.due[g]:
+    def bookmark(g: np.uint64, slots: Slots, marks: Bookmarks, reward: int) -> None:
+        if (slots.moves[g] if by_moves else reward) >= marks.due[g]:
             marks.boards[g, 0], marks.auxes[g, 0] = marks.boards[g, 1], marks.auxes[g, 1]
             marks.scores[g, 0], marks.moves[g, 0] = marks.scores[g, 1], marks.moves[g, 1]
             marks.boards[g, 1], marks.auxes[g, 1] = slots.boards[g], slots.auxes[g]
             marks.scores[g, 1], marks.moves[g, 1] = slots.scores[g], slots.moves[g]
-            marks.due[g] = slots.moves[g] + slots.moves[g] // 4
+            marks.due[g] = slots.moves[g] + slots.moves[g] // 4 if by_moves else 2 * reward
 
     return bookmark if lesson.restart else never
 
@@ -264,7 +281,9 @@ def make_finish(lesson: Lesson) -> Callable[..., Any]:
 
     @device
     def finish(rows: Array, g: np.uint64, slots: Slots, marks: Bookmarks, stats: Array, settings: Array) -> None:
-        if not restart or marks.resumed[g] == 0:
+        if restart and marks.resumed[g] != 0:
+            cuda.atomic.add(stats, REPLAYS, ONE)
+        else:
             score = uint64(slots.scores[g])
             cuda.atomic.add(stats, GAMES, ONE)
             cuda.atomic.add(stats, SCORE, score)
@@ -288,7 +307,7 @@ def make_go_on(lesson: Lesson) -> Callable[..., Any]:
         slots.boards[g], slots.auxes[g], placed, slots.rngs[g] = spawn(after, after_aux, slots.rngs[g])
         slots.scores[g] += reward + placed
         slots.moves[g] += 1
-        bookmark(g, slots, marks)
+        bookmark(g, slots, marks, reward)
         return float32(placed)
 
     return go_on
@@ -319,6 +338,8 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
     ) -> None:
         thread = thread_number()
         g, lane = thread >> LANE_BITS, int32(thread & LANE_MASK)
+        if settings[RUNNING] == NOTHING:
+            return
         before, before_aux, gain, value_before = (
             slots.before[g],
             slots.before_auxes[g],
@@ -353,6 +374,8 @@ def make_choose_states(lesson: Lesson) -> Any:
     ) -> None:
         thread = thread_number()
         g, lane = thread >> LANE_BITS, int32(thread & LANE_MASK)
+        if settings[RUNNING] == NOTHING:
+            return
         board, aux = slots.boards[g], slots.auxes[g]
         before, before_aux, gain, value_before = (
             slots.before[g],
@@ -390,7 +413,7 @@ def make_apply(lesson: Lesson) -> Any:
     def apply(weights: Array, records: Array, slots: Slots, settings: Array) -> None:
         thread = thread_number()
         owned = int32(slots.owned[thread])
-        if owned != 0:
+        if owned != 0 and settings[RUNNING] != NOTHING:
             g = thread >> LANE_BITS
             board, aux, _ = view(slots.hit[g], slots.hit_auxes[g])
             turned = board_of_lane(board, aux, int32(thread & LANE_MASK))

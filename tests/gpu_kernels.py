@@ -1,0 +1,261 @@
+"""The real kernels against the batch rule in plain Python, bit for bit.
+
+Collected by name: in Numba's CUDA simulator (tests/test_gpu.py), or on a real GPU (`make test-gpu`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from afterstate import games
+from afterstate.games.board import pack
+from afterstate.games.chance import seed_of
+from afterstate.learning.batch import BatchLearner
+from afterstate.learning.gpu.arrange import Arrangement
+from afterstate.learning.gpu.learner import GAMES_A_BLOCK, Learner
+from afterstate.learning.gpu.machine import cuda
+from afterstate.learning.gpu.play import GpuPlayer
+from afterstate.learning.gpu.scale import make_scaled
+from afterstate.learning.gpu.steps import Lesson
+from afterstate.values.ntuple import evaluator
+from afterstate.values.patterns import parse_network
+
+SMALL = "012,145,569"
+NEARLY_OVER = pack([1, 2, 1, 2, 2, 1, 2, 1, 1, 2, 1, 2, 2, 1, 2, 2])  # one merge is left
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered")
+
+
+def lesson_of(game: str = "2048", network: str = SMALL, **options: Any) -> Lesson:
+    rules = games.get(game)
+    stages, by_hint = options.pop("stages", ()), options.pop("by_hint", False)
+    return Lesson(rules, evaluator(rules, parse_network(network, stages, by_hint)), **options)
+
+
+def fresh(lesson: Lesson) -> Any:
+    weights = lesson.evaluator.new_weights(100.0)
+    if lesson.evaluator.network.stages:
+        weights[lesson.evaluator.entries :] = np.nan
+    return weights
+
+
+def both(lesson: Lesson, seed: int = 3) -> tuple[Learner, BatchLearner]:
+    """The same lesson on the GPU and in plain Python."""
+    rate = 1.0 if lesson.coherence else 0.1
+    learner = Learner(lesson, GAMES_A_BLOCK, seed, fresh(lesson))
+    learner.set_rate(rate)
+    reference = BatchLearner(
+        lesson.game,
+        lesson.evaluator,
+        fresh(lesson),
+        GAMES_A_BLOCK,
+        seed,
+        rate,
+        coherence=lesson.coherence,
+        of_states=lesson.of_states,
+        view=lesson.view,
+    )
+    return learner, reference
+
+
+def assert_same(learner: Learner, reference: BatchLearner) -> None:
+    assert np.array_equal(learner.host_weights().view(np.uint32), reference.weights.view(np.uint32))
+    boards = [int(slot.board) for slot in reference.slots]
+    assert boards == learner.host_games()["boards"].tolist()
+    assert [slot.score for slot in reference.slots] == learner.host_games()["scores"].tolist()
+
+
+LESSONS = {
+    "td": (lesson_of(), 8),
+    "tc": (lesson_of(coherence=True), 8),
+    "stages": (lesson_of(stages=(2, 3)), 8),
+    "one stage": (lesson_of(stages=(2,), coherence=True), 6),
+    "states": (lesson_of(of_states=True), 3),
+    "threes": (lesson_of("threes", coherence=True), 6),
+    "threes by hint": (lesson_of("threes", "012", coherence=True, by_hint=True), 5),
+    "threes on the phone": (lesson_of("threes-phone"), 5),
+}
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_same_weights_as_plain_python(name: str) -> None:
+    lesson, steps = LESSONS[name]
+    learner, reference = both(lesson)
+    learner.run(steps)
+    for _ in range(steps):
+        reference.step()
+    assert_same(learner, reference)
+    if lesson.coherence:
+        memory = learner.host_memory()
+        assert np.array_equal(memory[0::2], reference.errors)
+        assert np.array_equal(memory[1::2], reference.absolutes)
+
+
+@pytest.mark.parametrize("of_states", [False, True])
+def test_finished_games_move_towards_zero_and_start_again(of_states: bool) -> None:
+    learner, reference = both(lesson_of(of_states=of_states))
+    found = learner.host_games()
+    found["boards"][:] = NEARLY_OVER
+    learner.set_games(found)
+    for slot in reference.slots:
+        slot.board = NEARLY_OVER
+    for _ in range(6):
+        learner.run(1)
+        reference.step()
+    assert_same(learner, reference)
+    stats = learner.take_stats()
+    assert stats["games"] == len(reference.finished) > 0
+    assert stats["score"] == sum(reference.finished)
+    assert sum(stats["tiles"]) == stats["games"]
+    assert learner.take_stats()["games"] == 0
+
+
+def test_large_boards_are_seen_at_the_scale_of_smaller_ones() -> None:
+    game = games.get("2048")
+    lesson = lesson_of(coherence=True, view=make_scaled(game, 8192))
+    learner, reference = both(lesson)
+    found = learner.host_games()
+    found["boards"][:] = pack([14, 12, 11, 10, 6, 7, 8, 9, 3, 2, 1, 0, 0, 0, 0, 0])
+    learner.set_games(found)
+    for slot in reference.slots:
+        slot.board = np.uint64(found["boards"][0])
+    learner.run(5)
+    for _ in range(5):
+        reference.step()
+    assert_same(learner, reference)
+    board, _, scale = lesson.view(np.uint64(found["boards"][0]), np.uint64(0)) if lesson.view else (0, 0, 0)
+    assert (int(board) & 15, float(scale)) == (13, 2.0)
+
+
+@pytest.mark.parametrize("start", ["restart", "carousel"])
+def test_finished_games_go_on_from_a_bookmark(start: str) -> None:
+    lesson = lesson_of(start=start)
+    learner = Learner(lesson, GAMES_A_BLOCK, seed=3, weights=fresh(lesson))
+    learner.set_rate(0.1, restart=1.0)
+    found = learner.host_games()
+    found["mark_boards"][:], found["mark_scores"][:], found["mark_moves"][:] = NEARLY_OVER, 1000, 100
+    found["mark_due"][:] = 1000
+    found["boards"][:] = NEARLY_OVER
+    learner.set_games(found)
+    learner.run(3)
+    after = learner.host_games()
+    resumed = after["mark_resumed"] == 1
+    assert resumed.any()
+    assert (after["scores"][resumed] >= 1000).all()
+    assert (after["moves"][resumed] >= 100).all()
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_does_not() -> None:
+    lesson = lesson_of(coherence=True)
+    first, second, other = (both(lesson, seed)[0] for seed in (3, 3, 4))
+    for learner in (first, second, other):
+        learner.run(4)
+    assert np.array_equal(first.host_weights(), second.host_weights())
+    assert not np.array_equal(first.host_weights(), other.host_weights())
+
+
+def test_a_learner_goes_on_exactly_where_another_stopped() -> None:
+    lesson = lesson_of(coherence=True)
+    learner, again = both(lesson)[0], Learner(lesson, GAMES_A_BLOCK, seed=99)
+    learner.run(4)
+    again.set_rate(1.0)
+    again.set_weights(learner.host_weights())
+    again.set_memory(learner.host_memory())
+    again.set_games(learner.host_games())
+    learner.run(3)
+    again.run(3)
+    assert np.array_equal(learner.host_weights(), again.host_weights())
+    assert np.array_equal(learner.host_memory(), again.host_memory())
+
+
+def test_softened_coherence_keeps_its_ratio() -> None:
+    learner, _ = both(lesson_of(coherence=True))
+    learner.run(3)
+    before = learner.host_memory()
+    learner.soften(0.25)
+    assert np.array_equal(learner.host_memory(), before * np.float32(0.25))
+
+
+def test_the_mean_leans_on_the_last_weights() -> None:
+    learner, _ = both(lesson_of())
+    for value in (1.0, 2.0, 3.0):
+        learner.set_weights(np.full(learner.lesson.tables.weights, value, np.float32))
+        learner.average()
+    mean = learner.host_weights(averaged=True)
+    assert np.allclose(mean, 1 + 10 / 11 + (3 - (1 + 10 / 11)) * 10 / 12)
+    learner.use_average()
+    assert np.array_equal(learner.host_weights(), mean)
+    assert learner.averaged == 0
+
+
+@pytest.mark.parametrize("network", [SMALL, "0124,5689,014"])
+def test_weights_come_back_in_the_order_they_went(network: str) -> None:
+    found = evaluator(games.get("2048"), parse_network(network, (2,)))
+    here = np.random.default_rng(1).random(found.size).astype(np.float32)
+    there = cuda.device_array(found.size, np.float32)
+    arrangement = Arrangement(found)
+    arrangement.to_gpu(there, here)
+    plain = there.copy_to_host()
+    table = found.layout.tables[0]
+    assert np.array_equal(plain[: 16 ** len(table.cells)], here[table.entries_in_order().astype(np.int64)])
+    assert np.array_equal(arrangement.to_cpu(there), here)
+
+
+def play_plainly(lesson: Lesson, weights: Any, seed: int, number: int, two_layers: bool) -> list[int]:
+    """A game in plain Python: score, moves, largest."""
+    rules, rows, value = lesson.game.rules, lesson.game.rows, lesson.evaluator.value
+    board, aux, rng = rules.start(rows, np.uint64(seed_of(np.uint64(seed), np.uint64(number))))
+    score = int(rules.value_of_board(board, aux)) if lesson.game.score_is_value else 0
+    moves = 0
+
+    def best(board: Any, aux: Any, worth: Any, alive: float) -> tuple[float, int]:
+        found = (0.0, -1)
+        for action in range(4):
+            after, after_aux, reward = rules.slide(rows, board, aux, action)
+            if after != board:
+                total = np.float32(reward) + np.float32(max(worth(after, after_aux), 0)) + np.float32(alive)
+                if found[1] < 0 or total > found[0]:
+                    found = total, action
+        return found
+
+    def leaf(after: Any, after_aux: Any) -> Any:
+        return value(weights, np.uint64(after), np.uint64(after_aux))
+
+    def expected(after: Any, after_aux: Any) -> Any:
+        boards, auxes, shares = (
+            np.zeros(lesson.game.max_placements, kind) for kind in (np.uint64, np.uint64, np.float32)
+        )
+        count = rules.placements(after, after_aux, boards, auxes, shares)
+        return sum(shares[i] * best(boards[i], auxes[i], leaf, 1.0)[0] for i in range(count))
+
+    while (action := best(board, aux, expected if two_layers else leaf, 0.0)[1]) >= 0:
+        after, after_aux, reward = rules.slide(rows, board, aux, action)
+        board, aux, placed, rng = (np.uint64(x) for x in rules.spawn(after, after_aux, rng))
+        score += int(reward) + int(placed)
+        moves += 1
+    return [score, moves, int(rules.largest(board, aux))]
+
+
+@pytest.mark.parametrize(("game", "layers"), [("2048", 1), ("threes", 1), ("threes", 2)])
+def test_games_played_there_are_the_games_played_here(game: str, layers: int) -> None:
+    lesson = lesson_of(game, "012,145")
+    weights = (100 * np.random.default_rng(2).random(lesson.tables.weights)).astype(np.float32)
+    seen: list[int] = []
+
+    def watch(results: Any) -> bool:
+        seen.append(int((results[:, 1] > 0).sum()))
+        return True
+
+    results = GpuPlayer(lesson, layers, weights).play(3, seed=5, watch=watch, at_once=2 if layers == 1 else 64)
+    assert results.tolist() == [play_plainly(lesson, weights, 5, i, layers == 2) for i in range(3)]
+    assert all(count <= 3 for count in seen)
+
+
+def test_play_stops_when_the_watcher_says_so() -> None:
+    lesson = lesson_of("2048", "012")
+    player = GpuPlayer(lesson, 1, fresh(lesson))
+    player.moves_a_launch = 5
+    results = player.play(2, seed=1, watch=lambda results: False)
+    assert (results == 0).all()

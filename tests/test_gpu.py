@@ -1,0 +1,77 @@
+"""Learning on the GPU, as far as it goes without one: the batch rule, and the real kernels in Numba's simulator."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from afterstate import games
+from afterstate.games.errors import Mistake
+from afterstate.learning.batch import BatchLearner, batch_rate
+from afterstate.learning.gpu.available import require_gpu
+from afterstate.values.ntuple import evaluator
+from afterstate.values.patterns import parse_network
+
+HERE = Path(__file__).parent
+KERNELS = HERE / "gpu_kernels.py"
+with_numba_cuda = pytest.mark.skipif(importlib.util.find_spec("numba_cuda") is None, reason="numba-cuda is not there")
+
+
+def has_gpu() -> bool:
+    try:
+        require_gpu()
+    except Mistake:
+        return False
+    return True
+
+
+def run_kernels(**settings: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(KERNELS)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **settings}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=HERE.parent)
+
+
+@with_numba_cuda
+def test_the_kernels_in_the_simulator() -> None:
+    result = run_kernels(NUMBA_ENABLE_CUDASIM="1", NUMBA_DISABLE_JIT="1")
+    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-2000:]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not has_gpu(), reason="no GPU")
+def test_the_kernels_on_the_gpu() -> None:
+    result = run_kernels()
+    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-2000:]
+
+
+@pytest.mark.skipif(has_gpu(), reason="there is a GPU")
+def test_without_a_gpu_one_line_says_what_is_missing() -> None:
+    with pytest.raises(Mistake, match=r"--device cuda needs .*(numba-cuda|NVIDIA GPU)") as caught:
+        require_gpu()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("hits", [1, 2, 3, 10, 1000])
+def test_the_batch_rate_is_that_of_updates_one_after_the_other(hits: int) -> None:
+    rate = np.float32(0.1)
+    value = 0.0
+    for _ in range(hits):
+        value += 0.1 * (1 - value)
+    assert batch_rate(rate, hits) == pytest.approx(value, rel=1e-4)
+    assert batch_rate(np.float32(1), hits) == 1
+
+
+@pytest.mark.parametrize("coherence", [False, True])
+def test_the_batch_rule_learns(coherence: bool) -> None:
+    game = games.get("2048")
+    found = evaluator(game, parse_network("012,456,0145"))
+    learner = BatchLearner(game, found, found.new_weights(), 16, rate=1.0 if coherence else 0.1, coherence=coherence)
+    while len(learner.finished) < 120:
+        learner.step()
+    assert np.mean(learner.finished[-40:]) > 1.2 * np.mean(learner.finished[:40])
