@@ -15,6 +15,7 @@ from afterstate import games
 from afterstate.games.errors import Mistake
 from afterstate.learning.batch import BatchLearner, batch_rate
 from afterstate.learning.gpu.available import require_gpu
+from afterstate.values.layout import layout_of
 from afterstate.values.ntuple import evaluator
 from afterstate.values.patterns import parse_network
 
@@ -55,6 +56,19 @@ def test_without_a_gpu_one_line_says_what_is_missing() -> None:
     with pytest.raises(Mistake, match=r"--device cuda needs .*(numba-cuda|NVIDIA GPU)") as caught:
         require_gpu()
     assert "\n" not in str(caught.value)
+
+
+@with_numba_cuda
+@pytest.mark.parametrize("network", ["4x6", "01234,01245,5"])
+def test_the_order_of_the_gpu_is_that_of_other_programs(network: str) -> None:
+    from afterstate.learning.gpu.arrange import moves_of
+
+    for table in layout_of(parse_network(network)).tables:
+        index = np.random.default_rng(1).integers(0, 16 ** len(table.cells), 1000).astype(np.uint64)
+        place = np.full(1000, table.offset, np.uint64)
+        for bit, to in moves_of(table):
+            place += ((index >> bit) & np.uint64(1)) << to
+        assert np.array_equal(place, table.entries_in_order()[index.astype(np.int64)])
 
 
 @pytest.mark.parametrize("hits", [1, 2, 3, 10, 1000])

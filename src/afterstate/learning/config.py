@@ -48,7 +48,8 @@ class TrainConfig:
     start: Literal["fresh", "restart", "carousel"] = "fresh"
     """Where games begin: afresh; again from the middle of the last; or from where a large tile was just made."""
     phases: str = ""
-    """Rules one after another, rule:rate:share, such as td:0.1:0.9,tc:1:0.1; each begins with fresh coherence."""
+    """Rules one after another, rule:rate:share, such as td:0.1:0.9,tc:1:0.1; each begins with fresh coherence, except
+    soften, which goes on from tc with less inertia."""
     games: int = 0
     """Stop after this many games (0: no such limit)."""
     moves: int = 0
@@ -64,7 +65,13 @@ class TrainConfig:
     four_rate: float = 0.1
     """2048: share of fours among the new tiles."""
     block: int = 1000
-    """Games that make one line of the metrics."""
+    """Games that make one line of the metrics (50 times as many on the GPU)."""
+    flight: int = 0
+    """GPU: games in flight at once (0: 32768)."""
+    average: bool = True
+    """GPU: models hold the mean of the weights, leaning on the last tenth of the run."""
+    downgrade: int = 0
+    """GPU, 2048: from this tile on, boards with a missing tile are learnt as half as large, worth half as much."""
 
     def __post_init__(self) -> None:
         positive = {"games": self.games, "moves": self.moves, "seconds": self.seconds, "optimism": self.optimism}
@@ -83,6 +90,10 @@ class TrainConfig:
             raise Mistake("--by-hint goes with values of afterstates: only they know the direction of the slide")
         if self.phases and (self.rate or self.rule != "tc"):
             raise Mistake("--phases says rules and rates itself: leave out --rule and --rate")
+        if self.flight < 0:
+            raise Mistake(f"--flight is a number of games from 0 up, not {self.flight}")
+        if self.downgrade and self.device != "cuda":
+            raise Mistake("--downgrade is for --device cuda")
         _ = self.phase_list, self.the_network  # wrong text shows here
 
     @property
@@ -131,13 +142,20 @@ class TrainConfig:
                 end = begin + float(share)
             except ValueError:
                 end = -1.0
-            if rule not in ("td", "tc") or not begin < end <= 1.0001:
+            if rule not in ("td", "tc", "soften") or not begin < end <= 1.0001:
                 raise Mistake(f"{word!r} is not a phase: write rule:rate:share, such as td:0.1:0.9,tc:1:0.1")
-            found.append(Phase(rule == "tc", parse_schedule(rate), begin, end))
+            if rule == "soften" and not (found and found[-1].coherent):
+                raise Mistake("a soften phase goes on from a tc phase: write tc:1:0.6,soften:1:0.4")
+            found.append(Phase(rule != "td", parse_schedule(rate), begin, end, rule == "soften"))
             begin = end
         if begin < 0.9999:
             raise Mistake(f"the shares of the phases {self.phases!r} add up to {begin:g}, not to 1")
         return found
+
+    @property
+    def block_size(self) -> int:
+        """Games that make one line of the metrics."""
+        return self.block if self.device == "cpu" else 50 * self.block
 
     @property
     def limited(self) -> bool:
@@ -180,6 +198,7 @@ class Phase:
     rate: Schedule
     begin: float
     end: float
+    softened: bool = False  # coherence goes on with less inertia instead of afresh
 
     def rate_at(self, done: float) -> float:
         return self.rate.at((done - self.begin) / (self.end - self.begin))

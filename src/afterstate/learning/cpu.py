@@ -25,10 +25,9 @@ from .parts import CAROUSEL, FRESH, RESTART
 from .rules import fresh_weights, promote_all
 from .seat import BEST, GAMES, MOVES, POINTS, REPLAYS, Seat, new_seat
 from .states import forward_states
-from .trainer import Tally
+from .trainer import SOFTNESS, TOO_LARGE, Tally
 
 ALONE = 200_000  # first moves, which one thread makes alone
-TOO_LARGE = 1e9  # an error that no game can cause
 STARTS = {"fresh": FRESH, "restart": RESTART, "carousel": CAROUSEL}
 
 
@@ -65,11 +64,15 @@ class CpuTrainer:
             )
             for thread in range(config.threads)
         ]
+        self.memory: Array = np.zeros(2, np.float32)
         self.pool = ThreadPoolExecutor(config.threads)
         self.done = 0
         self.begin_phase(config.phase_list[0].coherent)
 
-    def begin_phase(self, coherent: bool) -> None:
+    def begin_phase(self, coherent: bool, soften: bool = False) -> None:
+        if soften:
+            np.multiply(self.memory, np.float32(SOFTNESS), out=self.memory)
+            return
         self.coherent = coherent
         self.memory = np.zeros(2 * self.evaluator.size if coherent else 2, np.float32)
         self.memory[:] = 0  # takes the memory now rather than page by page in the loop

@@ -169,7 +169,7 @@ class Run:
         try:
             while self.done < 1 and not self.stopping:
                 self._stretch()
-                line = self._line() if self.progress.block.games >= self.config.block else None
+                line = self._line() if self.progress.block.games >= self.config.block_size else None
                 if listener:
                     listener(line or {}, self.progress)
                 if self.folder is not None and time.monotonic() - saved > self.every:
@@ -189,7 +189,8 @@ class Run:
         phases = self.config.phase_list
         while self.progress.phase + 1 < len(phases) and self.done >= phases[self.progress.phase].end:
             self.progress.phase += 1
-            self.trainer.begin_phase(phases[self.progress.phase].coherent)
+            phase = phases[self.progress.phase]
+            self.trainer.begin_phase(phase.coherent, phase.softened)
         moves, games = self._left()
         rate = phases[self.progress.phase].rate_at(self.done)
         tally = self.trainer.advance(moves, games, rate)
@@ -204,7 +205,7 @@ class Run:
         moves = self.trainer.stride * c.threads
         if c.moves:
             moves = min(moves, c.moves - p.moves)
-        games = c.block - p.block.games
+        games = c.block_size - p.block.games
         if c.games:
             games = min(games, c.games - p.games)
         return max(1, moves), max(1, games)

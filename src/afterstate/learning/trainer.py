@@ -13,6 +13,9 @@ from ..games.errors import Mistake
 from .config import TrainConfig
 from .seat import TILES
 
+SOFTNESS = 0.05  # of E and A after a soften phase has begun: their ratio stays, but they turn faster again
+TOO_LARGE = 1e9  # an error that no game can cause
+
 
 @dataclass
 class Tally:
@@ -46,13 +49,16 @@ class Trainer(Protocol):
     """The seam between runs and devices."""
 
     config: TrainConfig
-    stride: int  # moves that `advance` makes at a time when nothing else limits it; the rate is constant within
+
+    @property
+    def stride(self) -> int:
+        """Moves a thread that `advance` makes when nothing else limits it; the rate is constant within."""
 
     def advance(self, moves: int, games: int, rate: float) -> Tally:
         """Learn for about so many moves, or until so many games are finished."""
 
-    def begin_phase(self, coherent: bool) -> None:
-        """From now on this rule, with fresh coherence."""
+    def begin_phase(self, coherent: bool, soften: bool = False) -> None:
+        """From now on this rule, with fresh coherence; or, softened, with SOFTNESS of what it was."""
 
     def weights(self) -> Array:
         """A copy of the weights as a model file keeps them, every entry readable."""

@@ -58,7 +58,7 @@ class Arrangement:
         base = 0
         for table in evaluator.layout.tables:
             size = 16 ** len(table.cells)
-            self.tables.append((cuda.to_device(_moves(table)), table.offset, base, size))
+            self.tables.append((cuda.to_device(moves_of(table)), table.offset, base, size))
             base += size
 
     def _each_table(self, kernel: Any, source: Any, target: Any) -> None:
@@ -80,6 +80,6 @@ class Arrangement:
         return np.asarray(arranged.copy_to_host())
 
 
-def _moves(table: Table) -> Array:
+def moves_of(table: Table) -> Array:
     """[bits, 2] uint64: which bit of the GPU's index goes to which bit of the CPU's."""
     return np.array([(bit, to) for to, bit in enumerate(table.bits) if bit >= 0], np.uint64).reshape(-1, 2)

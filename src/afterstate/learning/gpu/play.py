@@ -202,13 +202,14 @@ class GpuPlayer:
 
         `watch(results)` sees the results so far (unfinished games are 0) and stops the play by returning False.
         """
-        threads = min(at_once, (games + BLOCK - 1) // BLOCK * BLOCK)
+        first = min(at_once, games)
+        threads = -(-first // BLOCK) * BLOCK
         numbers = np.arange(threads, dtype=np.int64)
-        numbers[games:] = NO_GAME
+        numbers[first:] = NO_GAME
         words = [np.zeros(threads, np.uint64) for _ in range(3)] + [np.zeros(threads, np.int64) for _ in range(2)]
         at = Boards(*(cuda.to_device(array) for array in (numbers, *words)))
         results = cuda.to_device(np.zeros((games, 3), np.int64))
-        taken = cuda.to_device(np.array([threads], np.int64))
+        taken = cuda.to_device(np.array([first], np.int64))
         while True:
             self.kernel[threads // BLOCK, BLOCK](
                 self.weights, self.rows, at, results, taken, np.uint64(seed), self.moves_a_launch
