@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from afterstate import games
+from afterstate.cli import main
 from afterstate.games.errors import Mistake
 from afterstate.learning.batch import BatchLearner, batch_rate
 from afterstate.learning.gpu.available import require_gpu
+from afterstate.values.files import Model, save_model
 from afterstate.values.layout import layout_of
 from afterstate.values.ntuple import evaluator
 from afterstate.values.patterns import parse_network
@@ -56,6 +58,22 @@ def test_without_a_gpu_one_line_says_what_is_missing() -> None:
     with pytest.raises(Mistake, match=r"--device cuda needs .*(numba-cuda|NVIDIA GPU)") as caught:
         require_gpu()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(has_gpu(), reason="there is a GPU")
+@pytest.mark.parametrize("command", [["train", "--seconds", "1"], ["evaluate", "runs/none"]])
+def test_the_command_without_a_gpu(command: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    if command[0] == "evaluate":
+        game = games.get("2048")
+        network = parse_network("01")
+        save_model(Model(game, network, evaluator(game, network).new_weights(1.0)), tmp_path / "m.safetensors")
+        command = ["evaluate", str(tmp_path / "m.safetensors")]
+    else:
+        command = [*command, "--out", str(tmp_path / "run")]
+    assert main([*command, "--device", "cuda"]) == 2
+    error = capfd.readouterr().err
+    assert error.startswith("afterstate: --device cuda needs")
+    assert error.count("\n") == 1
 
 
 @with_numba_cuda

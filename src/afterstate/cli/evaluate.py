@@ -49,6 +49,8 @@ class Command:
     """Where: on this machine, or on a Ray cluster (pip install 'afterstate[scale]')."""
     ray_address: str | None = None
     """The cluster: HOST:PORT, ray://HOST:PORT or auto; by default one is started on this machine."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """cuda: thousands of games at once on an NVIDIA GPU, for greedy and expectimax:2."""
     save: Path | None = None
     """Write every game to this file, a line each, for the referee and for replay."""
     style: Literal["ours", "course", "demo"] = "ours"
@@ -72,6 +74,12 @@ def run(command: Command) -> int:
 
 
 def _play(agent: Agent, command: Command, keep: Callable[[Record], None] | None) -> Evaluation:
+    if command.device == "cuda":
+        from afterstate.arena.gpu import evaluate_on_gpu
+
+        if keep or command.on == "ray":
+            raise Mistake("--save and --on ray go with --device cpu")
+        return evaluate_on_gpu(agent, command.games, command.seed)
     if command.on == "ray":
         from afterstate.arena.scale import evaluate_on_ray
 
@@ -99,7 +107,7 @@ def report(result: Evaluation, command: Command, quiet: bool) -> None:
     statistics.ms = max(1, round(1000 * result.seconds))
     say(TABLES[command.style](statistics))
     if command.style == "ours":
-        hands = "workers" if command.on == "ray" else "threads"
+        hands = "GPU" if command.device == "cuda" else "workers" if command.on == "ray" else "threads"
         say(f"  {statistics.slides / result.seconds:,.0f} moves/s on {result.workers} {hands}")
     if command.save:
         say(f"records in {command.save}: afterstate referee {command.save}")

@@ -8,7 +8,7 @@ read.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from afterstate.games.chance import seed_of
 from afterstate.games.compiler import Array
+from afterstate.games.errors import Mistake
 
 from .arrange import Arrangement
 from .machine import BLOCK, LANES, SIMULATED, bits_of, cuda, device, float_of, launched, thread_number, uint64
@@ -41,6 +42,7 @@ from .steps import (
 )
 
 STEPS_A_GRAPH = 32
+WITHIN_A_STEP = ("hit", "hit_auxes", "owned")
 WIDE = (1, BLOCK) if SIMULATED else (2048, BLOCK)  # a grid for loops over all weights
 HIGH_HALF, TWO, ZERO = np.uint64(32), np.uint64(2), np.uint64(0)
 GAMES_A_BLOCK = BLOCK // LANES
@@ -298,14 +300,19 @@ class Learner:
             "tiles": [int(n) for n in stats[TILES : TILES + tiles]],
         }
 
-    def host_games(self) -> dict[str, Array]:
-        """Copies of everything about the games in flight."""
-        arrays = {**self.slots._asdict(), **{f"mark_{k}": v for k, v in self.marks._asdict().items()}}
-        return {name: array.copy_to_host() for name, array in arrays.items()}
+    def _lasting(self) -> dict[str, Any]:
+        """The arrays of the games in flight that matter between two steps."""
+        slots = {name: array for name, array in self.slots._asdict().items() if name not in WITHIN_A_STEP}
+        return slots | {f"mark_{name}": array for name, array in self.marks._asdict().items()}
 
-    def set_games(self, games: dict[str, Array]) -> None:
+    def host_games(self) -> dict[str, Array]:
+        """Copies of everything about the games in flight, whole numbers as int64."""
+        found = {name: array.copy_to_host() for name, array in self._lasting().items()}
+        return {name: a.astype(np.int64) if a.dtype == np.int32 else a for name, a in found.items()}
+
+    def set_games(self, games: Mapping[str, Array]) -> None:
         """Put the games in flight back."""
-        for name, array in self.slots._asdict().items():
-            array.copy_to_device(games[name])
-        for name, array in self.marks._asdict().items():
-            array.copy_to_device(games[f"mark_{name}"])
+        for name, array in self._lasting().items():
+            if games[name].shape != array.shape:
+                raise Mistake(f"{array.shape[0]} games are in flight here, {len(games[name])} where this comes from")
+            array.copy_to_device(np.ascontiguousarray(games[name]).astype(array.dtype))

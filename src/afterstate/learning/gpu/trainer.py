@@ -61,8 +61,11 @@ class GpuTrainer:
 
     @property
     def stride(self) -> int:
-        """Moves at a time, a tenth of a second or so; the run multiplies them by the threads of a CPU."""
-        return max(1, STEPS_A_SNAPSHOT * self.learner.games // self.config.threads)
+        """Moves at a time, a tenth of a second or so, and a hundredth of the run; a run multiplies by its threads."""
+        moves = STEPS_A_SNAPSHOT * self.learner.games
+        if self.config.moves:
+            moves = min(moves, max(self.learner.games, self.config.moves // 100))
+        return max(1, moves // self.config.threads)
 
     def advance(self, moves: int, games: int, rate: float) -> Tally:
         begin, total = time.perf_counter(), Tally()
