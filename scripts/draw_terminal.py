@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import sys
-from dataclasses import replace
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,23 +16,30 @@ from rich.console import Console
 from rich.segment import Segment
 
 from afterstate import games
+from afterstate.search.agents import make_agent
+from afterstate.views.live import WATCH_KEYS, Adviser, landed
 from afterstate.views.terminal import Scene, draw
 
+AGENT, MOVES = "rollouts:100", 840
 WIDE, HIGH, COLUMNS, ROWS, SCALE = 10, 20, 84, 26, 2
 BLOCKS = {"▄": (0.5, 1.0), "▀": (0.0, 0.5), "▆": (0.25, 1.0)}  # from which to which height
 GROUND, INK, DIM = "#0b1015", "#dfe7ec", "#75848e"
 
 
 def scene() -> Scene:
-    state = games.get("2048").parse("2048 512 64 8 / 1024 128 32 4 / 256 64 16 2 / 4 2 0 0 score=36612")
-    return Scene(
-        replace(state, moves=1893),
-        title="2048 · expectimax:2",
-        values=(81_204.0, 79_930.0, None, 84_377.0),
-        new=13,
-        figures=(("thought", "3.1 ms"), ("speed", "1.0 moves/s")),
-        keys="space pause · n one move · + faster · - slower · q quit",
-    )
+    """A real moment: a player without a model plays some hundred moves, then thinks once more."""
+    game = games.get("2048")
+    adviser, state, action, new = Adviser(make_agent(AGENT, game)), game.new(seed=1), 0, None
+    adviser.think(state)  # the first thought may compile
+    begin = time.monotonic()
+    while not state.over and state.moves < MOVES:
+        action, _ = adviser.think(state)
+        before, state = state, state.play(action)
+        new = landed(before, action, state)
+    speed, thinking = state.moves / (time.monotonic() - begin), time.monotonic()
+    values = adviser.think(state)[1]
+    figures = (("thought", f"{1000 * (time.monotonic() - thinking):.1f} ms"), ("speed", f"{speed:,.1f} moves/s"))
+    return Scene(state, "dark", f"2048 · {AGENT}", values, new, figures, keys=WATCH_KEYS)
 
 
 def font(bold: bool) -> ImageFont.FreeTypeFont:

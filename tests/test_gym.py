@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -310,3 +312,15 @@ def test_a_full_board_without_pairs_has_no_legal_move():
     game = games.get("2048")
     board = pack([1, 2, 1, 2, 2, 1, 2, 1, 1, 2, 1, 2, 2, 1, 2, 1])
     assert legal.legal_moves(game, board, np.uint64(0)) == 0
+
+
+# --- the page -----------------------------------------------------------------------------------------------------
+
+
+def test_the_examples_of_the_page_run():
+    page = (Path(__file__).parent.parent / "docs" / "environments.md").read_text(encoding="utf-8")
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, names)
+    assert names["infos"]["action_mask"].shape == (4096, 4)
+    assert names["terminated"].shape == (4096,)

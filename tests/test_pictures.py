@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -252,3 +253,22 @@ def test_without_a_notebook_nothing_is_loaded():
     code = "import sys, afterstate; print(sorted(name for name in sys.modules if 'views' in name or name == 'numba'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# --- the page -----------------------------------------------------------------------------------------------------
+
+PAGE = Path(__file__).parent.parent / "docs" / "pictures.md"
+
+
+def test_the_examples_of_the_page_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
+        exec(block, {})
+    assert {path.name for path in tmp_path.iterdir()} == {"board.png", "board.svg"}
+    assert cli.main(["watch", "--agent", "random", "--game", "2048", "--seed", "3"]) == 0
+    assert "\n".join(capsys.readouterr().out.splitlines()[:4]) in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_pictures_of_the_page_are_there_and_small():
+    for name in re.findall(r"\]\((images/.*?)\)", PAGE.read_text(encoding="utf-8")):
+        assert 1000 < (PAGE.parent / name).stat().st_size < 300_000
