@@ -213,13 +213,22 @@ def broken_json(text: str, random: Random) -> str:
 
 def broken_model(data: bytes, random: Random, others: Sequence[bytes] = ()) -> bytes:
     """A safetensors file: broken bytes, or a header that still fits its length but tells stories."""
+    return _broken_file(data, random, others, ("parameters", "training"))
+
+
+def broken_tensors(data: bytes, random: Random, others: Sequence[bytes] = ()) -> bytes:
+    """A checkpoint, likewise."""
+    return _broken_file(data, random, others, ("progress",))
+
+
+def _broken_file(data: bytes, random: Random, others: Sequence[bytes], nested: tuple[str, ...]) -> bytes:
     if random.random() < 0.35:
         return broken(data, random, others)
     length = struct.unpack("<Q", data[:8])[0]
     header, body = data[8 : 8 + length], data[8 + length :]
     tree = json.loads(header)
-    if random.random() < 0.25:  # JSON inside JSON: parameters and the story of the training
-        name = random.choice(("parameters", "training"))
+    if random.random() < 0.25:  # JSON inside JSON
+        name = random.choice(nested)
         tree["__metadata__"][name] = broken_json(tree["__metadata__"][name], random)
         text = json.dumps(tree)
     else:

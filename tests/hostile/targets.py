@@ -15,12 +15,14 @@ from recording import play_game
 from afterstate import games
 from afterstate.arena.records import format_record, parse_record
 from afterstate.games.errors import Mistake
+from afterstate.learning.config import TrainConfig
+from afterstate.learning.runs import Run, read_metrics, train
 from afterstate.search.specs import parse_spec
 from afterstate.values.convert import Numbering, export_model
 from afterstate.values.files import Model, open_model, save_model, size_of
 from afterstate.values.patterns import parse_network
 
-from .mutations import broken, broken_model
+from .mutations import broken, broken_model, broken_tensors
 from .watch import Broken, through_the_door
 
 Breaker = Callable[[bytes, Random, Sequence[bytes]], bytes]
@@ -166,6 +168,73 @@ def _second_opinion(data: bytes) -> None:
             raise Broken("the referee passed a record that the references reject")
 
 
+# --- run folders ----------------------------------------------------------------------------------------------------
+
+
+def small_run(folder: Path) -> Path:
+    """A run of a moment, on one thread and a small network."""
+    if not (folder / "run.toml").exists():
+        train(TrainConfig(network="012", games=60, block=20, threads=1), folder)
+    return folder
+
+
+def settings(folder: Path) -> Target:
+    """run.toml: what is read must be sane, and is never more memory than it says."""
+    path = folder / "broken.toml"
+
+    def attempt(data: bytes) -> None:
+        path.write_bytes(data)
+        try:
+            config = TrainConfig.read(path)
+            config.memory_needed()
+        except Mistake as mistake:
+            _clear(mistake)
+            return
+        config.write(path)
+        if TrainConfig.read(path) != config:
+            raise Broken(f"settings change when they are written and read: {config}")
+
+    return Target("run.toml", [(small_run(folder / "run") / "run.toml").read_bytes()], attempt)
+
+
+def metrics(folder: Path) -> Target:
+    """metrics.jsonl: read, plotted, resumed."""
+    run = small_run(folder / "run")
+    good = (run / "metrics.jsonl").read_bytes()
+
+    def attempt(data: bytes) -> None:
+        (run / "metrics.jsonl").write_bytes(data)
+        try:
+            lines = read_metrics(run)
+        except Mistake as mistake:
+            _clear(mistake)
+            return
+        if not all(isinstance(line, dict) for line in lines):
+            raise Broken("a line of metrics that is no record")
+
+    return Target("metrics.jsonl", [good], attempt)
+
+
+def checkpoints(folder: Path) -> Target:
+    """checkpoint.safetensors, through `--resume`."""
+    run = small_run(folder / "run")
+    path = run / "checkpoint.safetensors"
+    good = path.read_bytes()
+
+    def attempt(data: bytes) -> None:
+        path.write_bytes(data)
+        try:
+            resumed = Run.resume(run)
+        except Mistake as mistake:
+            _clear(mistake)
+            return
+        resumed.close()
+        if not np.isfinite(resumed.trainer.weights()).all():
+            raise Broken("resumed with weights that are not finite")
+
+    return Target("checkpoints", [good], attempt, broken_tensors)
+
+
 # --- texts ----------------------------------------------------------------------------------------------------------
 
 
@@ -261,6 +330,9 @@ def all_targets(folder: Path) -> list[Target]:
         weights(folder, "course", "weights.bin"),
         weights(folder, "demo", "2048.bin"),
         weights(folder, "tdl2048", "2048.w"),
+        settings(folder),
+        metrics(folder),
+        checkpoints(folder),
         *(records(folder, game) for game in games.names()),
         boards(folder),
         networks(folder),
