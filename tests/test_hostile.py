@@ -17,12 +17,13 @@ from random import Random
 
 import numpy as np
 import pytest
-from hostile.targets import Target, all_targets, good_models, good_records
+from hostile.targets import Target, all_targets, good_models, good_records, small_run
 from hostile.watch import held, through_the_door
 
 from afterstate import games
 from afterstate.games.errors import LONGEST, Mistake
-from afterstate.values.files import Model, open_model, save_model, size_of
+from afterstate.learning.runs import CHECKPOINT, Run
+from afterstate.values.files import Model, map_tensor, open_model, read_header, save_model, size_of, write_tensors
 from afterstate.values.patterns import parse_network
 
 QUICK = 60  # broken inputs a target
@@ -33,6 +34,9 @@ NAMES = [
     "weights of course",
     "weights of demo",
     "weights of tdl2048",
+    "run.toml",
+    "metrics.jsonl",
+    "checkpoints",
     "records of 2048",
     "records of threes",
     "records of threes-phone",
@@ -196,3 +200,31 @@ def test_a_bomb_leaves_a_real_process_with_one_line_and_little_memory(tmp_path: 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("afterstate: ")
     assert done.stderr.count("\n") == 1
+
+
+# --- run folders: a checkpoint that points outside the tables would be followed by compiled code -------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("seat0.ring", 2**32 - 1),
+        ("seat0.entries", 4096),
+        ("seat0.length", 2**40),
+        ("seat0.legal", 99),
+        ("seat0.pool_count", -1),
+        ("seat0.afters", 12345),
+        ("seat0.aux", 1),
+        ("weights", np.nan),
+        ("memory", np.inf),
+    ],
+)
+def test_a_checkpoint_that_points_elsewhere_is_refused(name: str, value: float, tmp_path: Path) -> None:
+    folder = small_run(tmp_path / "run")
+    path = folder / "checkpoint.safetensors"
+    header, metadata, start = read_header(path, CHECKPOINT)
+    tensors = {key: np.array(map_tensor(path, tensor, start)) for key, tensor in header.items()}
+    tensors[name].ravel()[:1] = value
+    write_tensors(path, tensors, metadata)
+    with pytest.raises(Mistake, match="damaged, or not from this run"):
+        Run.resume(folder)

@@ -225,10 +225,11 @@ def checkpoints(folder: Path) -> Target:
         path.write_bytes(data)
         try:
             resumed = Run.resume(run)
+            resumed.trainer.advance(2000, 5, 0.1)
+            resumed.close()
         except Mistake as mistake:
             _clear(mistake)
             return
-        resumed.close()
         if not np.isfinite(resumed.trainer.weights()).all():
             raise Broken("resumed with weights that are not finite")
 

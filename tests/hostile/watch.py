@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import io
+import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -99,5 +100,6 @@ def held(attempt: Callable[[], None], size: int) -> str:
         frames = traceback.extract_tb(error.__traceback__)
         ours = [frame for frame in frames if "afterstate" in frame.filename]
         where = f" at {Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
-        return f"{type(error).__name__}: {str(error)[:300]}{where}"
+        said = re.sub(r"0x[0-9a-f]+|[0-9]+", "N", str(error)[:120]) if where else str(error)[:300]
+        return f"{type(error).__name__}: {said}{where}"
     return ""

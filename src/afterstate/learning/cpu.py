@@ -22,6 +22,7 @@ from .backward import RING, backward
 from .config import TrainConfig, check_memory
 from .forward import forward_afterstates
 from .parts import CAROUSEL, FRESH, RESTART
+from .restoring import check_state
 from .rules import fresh_weights, promote_all
 from .seat import BEST, GAMES, MOVES, POINTS, REPLAYS, Seat, new_seat
 from .states import forward_states
@@ -140,6 +141,7 @@ class CpuTrainer:
         if bool(coherent) != self.coherent:
             self.begin_phase(bool(coherent))
         ours = self.state()
+        check_state(ours, state, self.game)
         for name, array in ours.items():
             if name != "done":
                 np.copyto(array, state[name])

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import shutil
 import signal
@@ -28,14 +29,17 @@ from typing import IO, Any
 import numpy as np
 
 from ..games.compiler import Array
+from ..games.disk import written
 from ..games.errors import Mistake
 from ..values.files import Model, map_tensor, read_header, save_model, write_tensors
 from .config import TrainConfig
 from .trainer import Tally, Trainer, make_trainer
 
 CHECKPOINT = "afterstate-checkpoint"
+FILES = ("run.toml", "metrics.jsonl", "last.safetensors", "best.safetensors", "checkpoint.safetensors")
 EVERY = 60.0  # seconds between checkpoints
 NO_LIMIT = 1 << 60
+LONGEST_LINE = 10_000  # characters of a line of metrics
 
 
 @dataclass
@@ -63,7 +67,18 @@ class Progress:
         found = json.loads(text)
         for name in ("block", "recent"):
             found[name] = Tally(**found[name] | {"tiles": np.array(found[name]["tiles"], np.int64)})
-        return cls(**found)
+        progress = cls(**found)
+        for part in (progress, progress.block, progress.recent):
+            for name, default in vars(type(part)()).items():
+                value = getattr(part, name)
+                whole = type(value) is int and value >= 0
+                if type(default) is int and not whole:
+                    raise Mistake(f"{name} is {value!r}")
+                if type(default) is float and not (whole or (type(value) is float and math.isfinite(value))):
+                    raise Mistake(f"{name} is {value!r}")
+                if isinstance(default, np.ndarray) and value.shape != default.shape:
+                    raise Mistake(f"{name} has the shape {value.shape}")
+        return progress
 
 
 Listener = Callable[[Mapping[str, Any], Progress], None]
@@ -98,9 +113,11 @@ class Run:
             except OSError as error:
                 raise Mistake(f"cannot make {folder}: {error.strerror}") from None
             run._take_lock()
-            config.write(folder / "run.toml")
-            run.metrics = (folder / "metrics.jsonl").open("w", encoding="utf-8")
-        run.trainer = make_trainer(config)
+        with run._closed_on_failure():
+            if folder is not None:
+                config.write(folder / "run.toml")
+                run.metrics = (folder / "metrics.jsonl").open("w", encoding="utf-8")
+            run.trainer = make_trainer(config)
         return run
 
     @classmethod
@@ -111,15 +128,46 @@ class Run:
         config = TrainConfig.read(folder / "run.toml").with_budget(games, moves, seconds)
         run = cls(config, folder, every)
         run._take_lock()
-        config.write(folder / "run.toml")
-        run.trainer = make_trainer(config)
-        path = folder / "checkpoint.safetensors"
-        if path.exists():
-            header, metadata, start = read_header(path, CHECKPOINT)
-            run.progress = Progress.from_json(metadata["progress"])
-            run.trainer.restore({name: map_tensor(path, tensor, start) for name, tensor in header.items()})
-        run._cut_metrics()
+        with run._closed_on_failure():
+            config.write(folder / "run.toml")
+            run.trainer = make_trainer(config)
+            path = folder / "checkpoint.safetensors"
+            if path.exists():
+                run._restore(path)
+            run._sweep()
+            run._cut_metrics()
         return run
+
+    @contextlib.contextmanager
+    def _closed_on_failure(self) -> Iterator[None]:
+        """A run that cannot begin lets go of its folder."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
+    def _restore(self, path: Path) -> None:
+        """Put everything back as the checkpoint says, unless it cannot be true."""
+        header, metadata, start = read_header(path, CHECKPOINT)
+        try:
+            self.progress = Progress.from_json(metadata["progress"])
+            self.trainer.restore({name: map_tensor(path, tensor, start) for name, tensor in header.items()})
+            if self.progress.phase >= len(self.config.phase_list):
+                raise Mistake("it is in a phase that this run does not have")
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            why = str(error) if isinstance(error, Mistake) else "its numbers make no sense"
+            raise Mistake(
+                f"{path} is damaged, or not from this run: {why}. Move it away to begin this run again from nothing; "
+                "last.safetensors still is a model"
+            ) from None
+
+    def _sweep(self) -> None:
+        """Remove what a killed process was still writing."""
+        assert self.folder is not None
+        for name in FILES:
+            for path in self.folder.glob(f".{name}.*"):
+                path.unlink(missing_ok=True)
 
     def _take_lock(self) -> None:
         """One process a folder. The system lets go of the lock when the process dies, however it dies."""
@@ -134,6 +182,7 @@ class Run:
         except OSError:
             self.lock.seek(0)
             owner = self.lock.read().strip() or "unknown"
+            self.lock.close()
             raise Mistake(
                 f"another process ({owner}) trains in {self.folder}: wait for it, or take another --out"
             ) from None
@@ -145,11 +194,9 @@ class Run:
         """Forget the lines that were written after the checkpoint."""
         assert self.folder is not None
         path = self.folder / "metrics.jsonl"
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-        kept = "".join(lines[: self.progress.lines])
-        temporary = path.with_name(".metrics.jsonl.tmp")
-        temporary.write_text(kept, encoding="utf-8")
-        temporary.replace(path)
+        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+        with written(path) as file:
+            file.write(b"".join(lines[: self.progress.lines]))
         self.metrics = path.open("a", encoding="utf-8")
 
     # --- the loop --------------------------------------------------------------------------------------------
@@ -179,8 +226,14 @@ class Run:
                 line = self._line()
                 if listener:
                     listener(line, self.progress)
-        finally:
+        except Mistake:  # learning has diverged, or the disk is full: what was saved before stays as it is
+            raise
+        except BaseException:
             self.checkpoint()
+            raise
+        else:
+            self.checkpoint()
+        finally:
             self.close()
         return self.progress
 
@@ -268,10 +321,11 @@ class Run:
 
     def close(self) -> None:
         if self.metrics:
-            self.metrics.close()
+            with contextlib.suppress(OSError):  # a full disk has been reported already
+                self.metrics.close()
         if self.lock:
             self.lock.close()
-        closing = getattr(self.trainer, "close", None)
+        closing = getattr(getattr(self, "trainer", None), "close", None)
         if closing:
             closing()
 
@@ -311,12 +365,24 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
     if not path.exists():
         raise Mistake(f"{folder} is not a run: metrics.jsonl is missing")
     found = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         try:
-            found.append(json.loads(line))
-        except json.JSONDecodeError:
+            found.append(_checked_line(json.loads(line)))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            if len(line) > LONGEST_LINE or line.endswith(b"}"):
+                raise Mistake(f"{path}: line {number} is no line of metrics") from None
             break
     return found
+
+
+def _checked_line(line: dict[str, Any]) -> dict[str, Any]:
+    """The line, if it has the figures that every reader relies on."""
+    for name in ("games", "moves", "seconds", "mean", "max", "moves_per_second"):
+        if type(line[name]) not in (int, float) or not 0 <= line[name] < NO_LIMIT:
+            raise ValueError(name)
+    if not all(type(share) in (int, float) and 0 <= share <= 1 for share in line["reach"].values()):
+        raise ValueError("reach")
+    return line
 
 
 def train(config: TrainConfig, folder: Path | None = None, listener: Listener | None = None) -> Run:
