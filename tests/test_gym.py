@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 import warnings
 from pathlib import Path
@@ -268,6 +270,27 @@ def test_without_copies_the_same_arrays_are_filled_again():
     first, _ = envs.reset(seed=1)
     second, *_ = envs.step(np.array([0, 1]))
     assert first is second
+
+
+@every_game
+def test_a_copy_plays_on_by_itself(name):
+    env = gymnasium.make(IDS[name])
+    env.reset(seed=1)
+    env.step(2)
+    before = env.unwrapped.state
+    for twin in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
+        assert twin.unwrapped.state == before
+        assert same(twin.step(1)[0], copy.deepcopy(env).step(1)[0])
+    assert env.unwrapped.state == before
+
+
+def test_other_processes_can_hold_environments():
+    spawn = {"context": "spawn"}
+    envs = gymnasium.make_vec(IDS["2048"], num_envs=2, vectorization_mode="async", vector_kwargs=spawn)
+    observations, _ = envs.reset(seed=1)
+    single, _ = gymnasium.make(IDS["2048"]).reset(seed=2)
+    assert np.array_equal(observations[1], single)
+    envs.close()
 
 
 # --- pictures -----------------------------------------------------------------------------------------------------

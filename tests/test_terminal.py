@@ -47,7 +47,7 @@ class Desk:
     def type(self, text: str | bytes) -> None:
         os.write(self.near, text.encode() if isinstance(text, str) else text)
 
-    def shows(self, text: str, seconds: float = 60) -> bool:
+    def shows(self, text: str, seconds: float = 150) -> bool:
         """Wait until the text has been on the screen."""
         end = time.monotonic() + seconds
         while text.encode() not in self.seen and time.monotonic() < end:
@@ -362,6 +362,25 @@ def test_a_stopped_program_gives_the_terminal_back(desk, how):
         assert watching.wait(60) == (130 if how == "ctrl-c" else -signal.SIGTERM)
     assert desk.as_found
     assert desk.shows("\x1b[?25h", 1)  # the cursor is back
+
+
+def test_a_suspended_program_lends_the_terminal_out(desk):
+    with program(desk, "watch", "--agent", "random", "--delay", "30") as watching:
+        assert desk.shows("moves/s"), desk.seen
+        desk.type(b"\x1a")
+        assert eventually(lambda: desk.as_found)
+        watching.send_signal(signal.SIGCONT)
+        assert eventually(lambda: not desk.as_found)
+        desk.type("q")
+        assert watching.wait(60) == 0
+    assert desk.as_found
+
+
+def eventually(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
 
 
 def test_a_dumb_terminal_gets_plain_text(desk):

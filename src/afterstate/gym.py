@@ -77,11 +77,14 @@ class BoardEnv(gymnasium.Env[Any, Any]):
 
     def __init__(self, render_mode: str | None = None, **parameters: float):
         self.render_mode = _check_render_mode(render_mode)
-        self.game = games.get(self.game_name, **parameters)
+        self._batch = Batch(games.get(self.game_name, **parameters), 1)
         self.observation_space = _observation_space(self.game)
         self.action_space = spaces.Discrete(4)
-        self._batch = Batch(self.game, 1)
         self._started = False
+
+    @property
+    def game(self) -> Game:
+        return self._batch.game
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
@@ -165,14 +168,17 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
         self.render_mode = _check_render_mode(render_mode)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
-        self.game = games.get(self.game_name, **parameters)
+        self._batch = Batch(games.get(self.game_name, **parameters), num_envs, max_episode_steps)
         self.single_observation_space = _observation_space(self.game)
         self.single_action_space = spaces.Discrete(4)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._batch = Batch(self.game, num_envs, max_episode_steps)
         self._everywhere = np.ones(num_envs, np.bool_)
         self._started = False
+
+    @property
+    def game(self) -> Game:
+        return self._batch.game
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)

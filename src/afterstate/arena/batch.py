@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..games import Game, State
+from ..games import Game, State, get
 from ..games.board import LOW_NIBBLES, NIBBLE, S4, S8, S16, S32, TWO, ZERO, Board
 from ..games.chance import seed_of
 from ..games.compiler import Array, kernel, rule, rule_for
@@ -22,6 +22,9 @@ LOW_32 = np.uint64(0xFFFF_FFFF)
 PAIRS, QUADS = np.uint64(0x0000_FFFF_0000_FFFF), np.uint64(0x00FF_00FF_00FF_00FF)
 FOUR_BYTES, LOW_BIT_OF_FOUR = np.uint64(0x0020_4081), np.uint64(0x0101_0101)
 THREE, SEVEN = np.uint64(3), np.uint64(7)
+
+
+NO_LIMIT = int(np.iinfo(np.int64).max)
 
 
 class Positions(NamedTuple):
@@ -183,7 +186,7 @@ class Batch:
     """N games that are played in lockstep."""
 
     def __init__(self, game: Game, size: int, limit: int | None = None):
-        self.game, self.size, self.limit = game, size, limit or np.iinfo(np.int64).max
+        self.game, self.size, self.limit = game, size, limit or NO_LIMIT
         self.positions = Positions(
             boards=np.zeros(size, np.uint64),
             auxes=np.zeros(size, np.uint64),
@@ -207,6 +210,12 @@ class Batch:
         self.masks = self.seen.masks.view(np.int8).reshape(size, 4)
         self._tables = game.rows, moving_rows(game)
         self._begin, self._step = _begin(game), _step(game)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy (also in another process) finds its compiled code by the name of the game."""
+        limit = self.limit if self.limit < NO_LIMIT else None
+        copied = [tuple(array.copy() for array in arrays) for arrays in (self.positions, self.seen)]
+        return _restored, (self.game.name, dict(self.game.parameters), self.size, limit, *copied)
 
     def seed(self, seed: int) -> None:
         """Game i is seeded by (seed, i), as everywhere in this package."""
@@ -232,3 +241,17 @@ class Batch:
         """The position of game i as an object."""
         p = self.positions
         return State(self.game, p.boards[i], p.auxes[i], int(p.scores[i]), int(p.steps[i]), p.rngs[i])
+
+
+def _restored(
+    name: str,
+    parameters: dict[str, float],
+    size: int,
+    limit: int | None,
+    positions: tuple[Array, ...],
+    seen: tuple[Array, ...],
+) -> Batch:
+    batch = Batch(get(name, **parameters), size, limit)
+    for mine, saved in zip((*batch.positions, *batch.seen), (*positions, *seen)):
+        mine[...] = saved
+    return batch

@@ -37,7 +37,7 @@ MEANINGS = {
     "forth": ["\x1b[6~", "\xe0Q"],
 }
 KEYS = {key: meaning for meaning, keys in MEANINGS.items() for key in keys}
-SHOW_CURSOR = b"\x1b[?25h\n"
+SHOW_CURSOR, HIDE_CURSOR = b"\x1b[?25h\n", b"\x1b[?25l"
 ESCAPE, REST_OF_SEQUENCE = "\x1b", 0.05  # seconds in which the rest of an arrow key arrives
 
 
@@ -49,7 +49,8 @@ def name_of(typed: str) -> str:
 class Keyboard:
     """Keys without Enter and without echo, while the `with` block lasts; standard input by default.
 
-    Signals that end the program (TERM, HUP) do so after the terminal is restored, whatever the program is doing.
+    Signals that end or suspend the program (TERM, HUP, Ctrl-Z) do so after the terminal is restored, whatever the
+    program is doing.
     """
 
     def __init__(self, descriptor: int | None = None) -> None:
@@ -63,9 +64,10 @@ class Keyboard:
             import tty
 
             self._saved = termios.tcgetattr(self.descriptor)
-            for number in (signal.SIGTERM, signal.SIGHUP):
+            answers = {signal.SIGTERM: self._end, signal.SIGHUP: self._end, signal.SIGTSTP: self._pause}
+            for number, answer in answers.items():
                 with contextlib.suppress(ValueError):  # not in the main thread
-                    self._handlers[number] = signal.signal(number, self._end)
+                    self._handlers[number] = signal.signal(number, answer)
             tty.setcbreak(self.descriptor)
         return self
 
@@ -85,10 +87,23 @@ class Keyboard:
     def _end(self, number: int, frame: FrameType | None) -> None:
         # An exception could get lost where C code calls Python, so the signal is sent again, with its own meaning.
         self._restore()
-        with contextlib.suppress(OSError):
-            os.write(self.descriptor, SHOW_CURSOR)
+        self._send(SHOW_CURSOR)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
+
+    def _pause(self, number: int, frame: FrameType | None) -> None:
+        if sys.platform != "win32":
+            import tty
+
+            self._restore()
+            self._send(SHOW_CURSOR)
+            os.kill(os.getpid(), signal.SIGSTOP)  # here the program sleeps until it is continued
+            tty.setcbreak(self.descriptor)
+            self._send(HIDE_CURSOR)
+
+    def _send(self, code: bytes) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self.descriptor, code)
 
     def read(self, timeout: float | None = None) -> str:
         """The name of the next key that means something, or "" when none came in time."""

@@ -110,7 +110,7 @@ def _watch_on(screen: Screen, keyboard: Keyboard, start: State, agent: Agent, de
     adviser, pace, state = Adviser(agent), Pace(delay), start
     scene = Scene(state, theme, f"{state.game.title} · {agent.spec}", keys=WATCH_KEYS, message="thinking …")
     screen.show(scene)
-    adviser.think(state)  # the first thought may compile
+    Adviser(agent).think(state)  # the first thought may compile: not counted, and not remembered
     begin = time.monotonic()
     while not state.over:
         thinking = time.monotonic()
