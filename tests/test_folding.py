@@ -73,3 +73,20 @@ def test_only_where_it_makes_sense() -> None:
         evaluator(games.get("threes"), parse_network("tiny", (), False, 13))
     with pytest.raises(Mistake, match="index 8 to 15"):
         parse_network("tiny", (), False, 3)
+
+
+def test_a_folded_network_learns() -> None:
+    """Folded from 256 on, so that a minute's games already use it: far better than before, and than random play."""
+    from afterstate.arena.evaluate import evaluate
+    from afterstate.learning.config import TrainConfig
+    from afterstate.learning.cpu import CpuTrainer
+    from afterstate.search.agents import make_agent
+    from afterstate.values.files import Model
+
+    config = TrainConfig(network="012,0123,0145", fold="256", rule="tc", decay=0.5, games=3000, threads=1)
+    trainer = CpuTrainer(config)
+    trainer.begin_phase(coherent=True)
+    tally = trainer.advance(moves=10**9, games=3000, rate=1.0)
+    assert tally.games >= 3000
+    model = Model(GAME, config.the_network, trainer.weights())
+    assert evaluate(make_agent("greedy", GAME, model), 100).statistics.mean > 5000

@@ -45,6 +45,8 @@ class TrainConfig:
     """Tiles such as 8192,16384: other tables once they are on the board; unlearnt entries read the stage before."""
     by_hint: bool = False
     """Threes!: other tables for each hint, on boards turned so that the slide goes left."""
+    fold: str = ""
+    """2048: from this tile on (such as 4096), boards are brought down and values doubled, for every scale alike."""
     start: Literal["fresh", "restart", "carousel"] = "fresh"
     """Where games begin: afresh; again from the middle of the last; or from where a large tile was just made."""
     phases: str = ""
@@ -112,9 +114,19 @@ class TrainConfig:
             raise Mistake("at most six stages: each doubles the tables")
         if stages and self.of == "states" and game.name != "2048":
             raise Mistake("stages of values of states are for 2048")
-        network = parse_network(self.network, tuple(stages), self.by_hint)
+        network = parse_network(self.network, tuple(stages), self.by_hint, self._fold(game))
         evaluator(game, network)
         return network
+
+    def _fold(self, game: Game) -> int:
+        """The index of the tile from which boards are folded, 0 for never."""
+        if not self.fold:
+            return 0
+        if not self.fold.isdigit() or int(self.fold) not in game.tiles[8:16]:
+            raise Mistake(f"--fold takes a tile such as 4096, not {self.fold!r}")
+        if self.of == "states" or self.direction == "backward":
+            raise Mistake("--fold goes with forward learning of values of afterstates")
+        return game.tiles.index(int(self.fold))
 
     @property
     def history(self) -> int:

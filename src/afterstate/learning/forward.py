@@ -29,7 +29,7 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
     part, reads = parts(game, evaluator(game, network), start), np.int64(network.reads)
     look, total, total_of, pick, own = part.look, part.total, part.total_of, part.pick, part.own
     open_episode, close, note, spawn = part.open, part.close, part.note, game.rules.spawn
-    learn = adjust_coherently if coherent else adjust
+    learn, folds = adjust_coherently if coherent else adjust, bool(network.fold)
 
     @kernel("forward", part.key, coherent, history, title=f"the {network.name} trainer for {game.name}")
     def train(
@@ -46,6 +46,7 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
         while seat.tally[MOVES] < until and seat.tally[GAMES] < enough:
             for g in range(SLOTS):
                 n, t, ring, errors = seat.legal[g], seat.length[g], seat.ring[g], seat.errors[g]
+                scales = seat.ring_scales[g]
                 best, value = 0, NOTHING
                 for k in range(n):
                     v = total(weights, seat, g, k) + np.float32(seat.rewards[g, k])
@@ -53,16 +54,21 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
                     value = v if v > value else value
                 value = (value if n else NONE) + np.float32(seat.gain[g])
                 if t > 0:
-                    errors[(t - 1) % history] = value - total_of(weights, ring[(t - 1) % history])
+                    before = total_of(weights, ring[(t - 1) % history])
+                    errors[(t - 1) % history] = value - (before * scales[(t - 1) % history] if folds else before)
                     ripe = t - history
                     for q in range(max(ripe, 0), ripe + 1 if n else t):
                         error = delayed_error(errors, history, q, t, decay)
+                        if folds:
+                            error /= scales[q % history]
                         own(weights, ring[q % history])
                         learn(weights, memory, ring[q % history], error, rate)
                         seat.worst[0] = max(seat.worst[0], abs(error))
                 if n:
                     chosen = ring[t % history]
                     pick(seat, g, best, chosen)
+                    if folds:
+                        scales[t % history] = seat.scales[g, best]
                     if coherent:
                         for i in range(reads):
                             prefetch(memory, np.uint64(chosen[i]) << np.uint64(1))

@@ -63,7 +63,8 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
     slide, turned, offset = game.rules.slide, evaluator.turned, evaluator.offset
     network = evaluator.network
     entries, reads = entries_of(evaluator.layout, network.symmetries, CANDIDATES), np.int64(network.reads)
-    several, by_hint = network.sets > 1, network.by_hint
+    several, by_hint, folds = network.sets > 1, network.by_hint, bool(network.fold)
+    fold = evaluator.fold or turned
 
     @rule_for("look", key, inline=True)
     def look(rows: Array, weights: Array, seat: Seat, g: int) -> None:
@@ -75,7 +76,11 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
             n += np.int64(after != board)
         seat.legal[g] = n
         index = seat.entries[g]
-        if by_hint:
+        if folds:
+            for k in range(n):
+                seat.seen[g, k], _, seat.scales[g, k] = fold(seat.afters[g, k], seat.auxes[g, k])
+            entries(seat.seen[g], index)
+        elif by_hint:
             for k in range(n):
                 seat.seen[g, k] = turned(seat.afters[g, k], seat.auxes[g, k])
             entries(seat.seen[g], index)
@@ -83,7 +88,7 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
             entries(seat.afters[g], index)
         for k in range(n):
             if several:
-                first = np.uint32(offset(seat.afters[g, k], seat.auxes[g, k]))
+                first = np.uint32(offset(seat.seen[g, k] if folds else seat.afters[g, k], seat.auxes[g, k]))
                 for i in range(reads):
                     index[CANDIDATES * i + k] += first
             for i in range(reads):
@@ -93,7 +98,7 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
 
 
 def _total(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable[..., Any]:
-    quarter = np.int64(evaluator.reads // 2)
+    quarter, folds = np.int64(evaluator.reads // 2), bool(evaluator.network.fold)
 
     @rule_for("total", key)
     def total(weights: Array, seat: Seat, g: int, k: int) -> np.float32:
@@ -103,7 +108,7 @@ def _total(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable
         for i in range(quarter):
             a += read(weights, index[CANDIDATES * i + k])
             b += read(weights, index[CANDIDATES * (i + quarter) + k])
-        return a + b
+        return (a + b) * seat.scales[g, k] if folds else a + b
 
     return total
 
