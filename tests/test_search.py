@@ -203,10 +203,11 @@ def test_auto_looks_farther_the_fuller_the_board() -> None:
     model = tiny_model("2048")
     for text in ("1.23/2345/.987/3A12", "1..1/21.3/3.34/9ABC"):
         state = model.game.parse(text)
-        layers = AUTO_LAYERS[state.cells.count(0)]
+        layers = AUTO_LAYERS["2048"][state.cells.count(0)]
         auto = make_agent("expectimax:auto", model.game, model).values(state)
         assert auto == make_agent(f"expectimax:{layers}", model.game, model).values(state)
-    assert list(AUTO_LAYERS) == sorted(AUTO_LAYERS, reverse=True)
+    for table in AUTO_LAYERS.values():
+        assert list(table) == sorted(table, reverse=True)
 
 
 def test_too_many_layers_is_a_mistake() -> None:

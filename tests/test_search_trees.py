@@ -7,6 +7,7 @@ import pytest
 from test_search import POSITIONS, tiny_model
 
 from afterstate import games
+from afterstate.arena.evaluate import evaluate
 from afterstate.search.agents import make_agent
 from afterstate.search.mcts import SIZE
 from afterstate.search.uct import ROOT
@@ -76,6 +77,15 @@ def test_same_seed_same_moves() -> None:
             return found
 
         assert play() == play()
+
+
+@pytest.mark.parametrize("spec", ["expectimax:2", "mcts:20,leaf=value", "mcts:20"])
+def test_games_do_not_depend_on_who_plays_them(spec: str) -> None:
+    """What a worker remembers of its games before changes nothing in the next one."""
+    model = tiny_model("2048")
+    agent = make_agent(spec, model.game, model)
+    alone, together = (evaluate(agent, 6, seed=9, workers=workers) for workers in (1, 2))
+    assert alone.statistics.summary() == together.statistics.summary()
 
 
 def test_the_tree_keeps_what_it_knows_of_the_position_that_came_up() -> None:

@@ -36,7 +36,11 @@ NO_MOVE = -1
 S32, S40 = np.uint64(32), np.uint64(40)
 GENERATION, NODES, STOPPED = 0, 1, 2  # fields of `meter`
 # Layers by the number of empty cells: the fewer, the more dangerous, and the cheaper to look far.
-AUTO_LAYERS = np.array([5, 5, 5, 4, 4, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2], np.int64)
+# In Threes! two thirds of the cells are always taken, and hints branch as much as cells.
+AUTO_LAYERS = {
+    "2048": np.array([4, 4, 4, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2], np.int64),
+    "threes": np.array([4, 4, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2], np.int64),
+}
 
 
 class Desk(NamedTuple):
@@ -171,9 +175,11 @@ def make_expectimax(game: Game, leaves: Leaves, use_table: bool = True) -> Expec
         desk.limits[:] = math.inf
         return layers
 
-    @rule_for("layers for")
+    by_empty_cells = AUTO_LAYERS.get(game.name, AUTO_LAYERS["threes"])
+
+    @rule_for("layers for", symmetric)
     def layers_for(board: Board) -> Number:
-        return AUTO_LAYERS[np.int64(count(empty_cells(board)))]
+        return by_empty_cells[np.int64(count(empty_cells(board)))]
 
     return Expectimax(expect, root_values, deepen, layers_for)
 
