@@ -21,7 +21,7 @@ from gymnasium.vector import AutoresetMode  # noqa: E402
 import afterstate.gym  # noqa: E402
 from afterstate import games  # noqa: E402
 from afterstate.games import legal  # noqa: E402
-from afterstate.games.board import pack  # noqa: E402
+from afterstate.games.board import nth, nth_cell, pack  # noqa: E402
 from afterstate.games.chance import seed_of  # noqa: E402
 from afterstate.games.play import start_from  # noqa: E402
 
@@ -347,3 +347,14 @@ def test_the_examples_of_the_page_run():
         exec(block, names)
     assert names["infos"]["action_mask"].shape == (4096, 4)
     assert names["terminated"].shape == (4096,)
+
+
+# --- the choice of a cell -----------------------------------------------------------------------------------------
+
+
+@given(chosen=st.sets(st.integers(0, 15), min_size=1))
+def test_the_nth_cell_is_found_without_a_branch(chosen):
+    cells = np.uint64(sum(1 << 4 * cell for cell in chosen))
+    for n, cell in enumerate(sorted(chosen)):
+        assert int(nth_cell(cells, np.uint64(n))) == 1 << 4 * cell
+        assert int(nth(cells, np.uint64(n))) == 1 << 4 * cell

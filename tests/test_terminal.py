@@ -16,8 +16,9 @@ import pytest
 from rich.console import Console
 
 from afterstate import cli, games
+from afterstate.arena.records import record_of
 from afterstate.search.agents import make_agent
-from afterstate.views import keyboard, live
+from afterstate.views import film, keyboard, live
 from afterstate.views.terminal import Scene, ansi, bars, board_text, draw, plain_lines
 
 pty = pytest.importorskip("pty")
@@ -328,6 +329,53 @@ def test_pause_step_and_leave(desk, monkeypatch):
 def test_a_wrong_delay_is_a_mistake(delay, capsys):
     assert cli.main(["watch", "--agent", "random", "--delay", delay]) == 2
     assert "--delay is a number of seconds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["watch", "play"])
+def test_a_wrong_game_is_a_mistake(command, capsys):
+    assert cli.main([command, "--game", "chess"]) == 2
+    assert "unknown game 'chess'" in capsys.readouterr().err
+
+
+# --- looking again ------------------------------------------------------------------------------------------------
+
+
+def recorded_moments():
+    state, actions = games.get("threes").new(1), []
+    start = state
+    while not state.over:
+        actions.append(state.legal[0])
+        state = state.play(actions[-1])
+    return film.moments_of(record_of(start, actions))
+
+
+def test_a_recorded_game_forth_and_back(desk, monkeypatch):
+    moments = recorded_moments()
+    last = len(moments) - 1
+    keys = [("move 0 of", "\x1b[C"), ("move 1 of", "\x1b[C"), ("move 2 of", "\x1b[D")]
+    keys += [("move 1 of", "\x1b[F"), (f"move {last} of", "q")]
+    with sitting_at(desk, monkeypatch):
+        typing = typist(desk, keys)
+        live.look_again(moments, None)
+        typing.join(10)
+    assert desk.shows(f"move {last} of {last}", 1)
+    assert desk.as_found
+
+
+def test_a_recorded_game_plays_to_its_end(desk, monkeypatch):
+    moments = recorded_moments()
+    with sitting_at(desk, monkeypatch):
+        typing = typist(desk, [(f"move {len(moments) - 1} of {len(moments) - 1} · space", "q")])
+        live.look_again(moments, 0.0)
+        typing.join(10)
+    assert desk.as_found
+
+
+@pytest.mark.parametrize(
+    ("key", "at"), [("left", 49), ("right", 51), ("back", 30), ("forth", 60), ("home", 0), ("end", 60), ("hint", 50)]
+)
+def test_where_keys_lead(key, at):
+    assert live._moved(50, key, 60) == at
 
 
 # --- the terminal is given back when the program is stopped ---------------------------------------------------

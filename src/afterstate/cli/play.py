@@ -57,9 +57,10 @@ def run(command: Command) -> int:
 
 def adviser(command: Command) -> Agent | None:
     """Who is asked; a person can play without advice where no model is at hand and none was asked for."""
+    games.get(command.game or "2048")  # a wrong name is told before a missing model
     try:
         return find_agent(command.agent or "greedy", command.model, command.game)
     except Mistake:
-        if command.agent or command.model or command.game not in (None, *games.names()):
+        if command.agent or command.model:
             raise
         return None

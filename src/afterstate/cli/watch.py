@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from afterstate import games
 from afterstate.games import Mistake
 from afterstate.views.live import watch
 
@@ -44,6 +45,7 @@ class Command:
 def run(command: Command) -> int:
     if command.delay is not None and not 0 <= command.delay <= 3600:
         raise Mistake(f"--delay is a number of seconds from 0 to 3600, not {command.delay:g}")
+    games.get(command.game or "2048")  # a wrong name is told before a missing model
     agent = find_agent(command.agent, command.model, command.game)
     start = agent.game.parse(command.position) if command.position else agent.game.new(command.seed)
     watch(start, agent, command.delay, command.theme)
