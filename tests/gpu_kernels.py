@@ -22,7 +22,6 @@ from afterstate.learning.gpu.arrange import Arrangement
 from afterstate.learning.gpu.learner import GAMES_A_BLOCK, Learner
 from afterstate.learning.gpu.machine import cuda
 from afterstate.learning.gpu.play import GpuPlayer
-from afterstate.learning.gpu.scale import make_scaled
 from afterstate.learning.gpu.steps import Lesson
 from afterstate.learning.gpu.trainer import GpuTrainer
 from afterstate.learning.runs import Run, read_metrics
@@ -37,8 +36,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered")
 
 def lesson_of(game: str = "2048", network: str = SMALL, **options: Any) -> Lesson:
     rules = games.get(game)
-    stages, by_hint = options.pop("stages", ()), options.pop("by_hint", False)
-    return Lesson(rules, evaluator(rules, parse_network(network, stages, by_hint)), **options)
+    shape = options.pop("stages", ()), options.pop("by_hint", False), options.pop("fold", 0)
+    return Lesson(rules, evaluator(rules, parse_network(network, *shape)), **options)
 
 
 def fresh(lesson: Lesson) -> Any:
@@ -62,7 +61,6 @@ def both(lesson: Lesson, seed: int = 3) -> tuple[Learner, BatchLearner]:
         rate,
         coherence=lesson.coherence,
         of_states=lesson.of_states,
-        view=lesson.view,
     )
     return learner, reference
 
@@ -120,8 +118,7 @@ def test_finished_games_move_towards_zero_and_start_again(of_states: bool) -> No
 
 
 def test_large_boards_are_seen_at_the_scale_of_smaller_ones() -> None:
-    game = games.get("2048")
-    lesson = lesson_of(coherence=True, view=make_scaled(game, 8192))
+    lesson = lesson_of(coherence=True, fold=14)
     learner, reference = both(lesson)
     found = learner.host_games()
     found["boards"][:] = pack([14, 12, 11, 10, 6, 7, 8, 9, 3, 2, 1, 0, 0, 0, 0, 0])
@@ -307,7 +304,7 @@ def test_a_run_ends_with_a_model_that_the_cpu_reads(tmp_path: Path) -> None:
     [
         ({"decay": 0.5}, "--decay"),
         ({"direction": "backward"}, "--direction"),
-        ({"downgrade": 7}, "--downgrade is"),
+        ({"steps": 3}, "--steps"),
     ],
 )
 def test_what_the_gpu_cannot_do_is_said(wrong: dict[str, Any], said: str) -> None:

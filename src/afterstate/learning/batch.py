@@ -11,9 +11,8 @@ All arithmetic is float32 in the order of the GPU's lanes, so the weights agree 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -54,7 +53,6 @@ class BatchLearner:
     rate: float = 0.1
     coherence: bool = False
     of_states: bool = False
-    view: Callable[..., Any] | None = None
     errors: Array = field(init=False)  # E
     absolutes: Array = field(init=False)  # A
     slots: list[BatchGame] = field(init=False)
@@ -71,9 +69,9 @@ class BatchLearner:
 
     def seen(self, board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64, np.float32]:
         """The position as the network sees it, and the scale of its value."""
-        if self.view is None:
+        if self.evaluator.fold is None:
             return board, aux, F(1)
-        board, aux, scale = self.view(board, aux)
+        board, aux, scale = self.evaluator.fold(board, aux)
         return np.uint64(board), np.uint64(aux), F(scale)
 
     def places(self, board: np.uint64, aux: np.uint64) -> list[list[int]]:

@@ -72,8 +72,6 @@ class TrainConfig:
     """GPU: games in flight at once (0: 32768)."""
     average: bool = True
     """GPU: models hold the mean of the weights, leaning on the last tenth of the run."""
-    downgrade: int = 0
-    """GPU, 2048: from this tile on, boards with a missing tile are learnt as half as large, worth half as much."""
 
     def __post_init__(self) -> None:
         positive = {"games": self.games, "moves": self.moves, "seconds": self.seconds, "optimism": self.optimism}
@@ -94,8 +92,6 @@ class TrainConfig:
             raise Mistake("--phases says rules and rates itself: leave out --rule and --rate")
         if self.flight < 0:
             raise Mistake(f"--flight is a number of games from 0 up, not {self.flight}")
-        if self.downgrade and self.device != "cuda":
-            raise Mistake("--downgrade is for --device cuda")
         _ = self.phase_list, self.the_network  # wrong text shows here
 
     @property

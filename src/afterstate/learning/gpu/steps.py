@@ -101,7 +101,11 @@ class Lesson:
     of_states: bool = False  # values of states instead of afterstates
     coherence: bool = False  # temporal coherence instead of TD
     start: str = "fresh"  # restart, carousel: finished games may start again from a bookmark
-    view: Callable[..., Any] | None = None  # (board, aux) -> board, aux, scale: how the network sees a position
+
+    @property
+    def view(self) -> Callable[..., Any] | None:
+        """(board, aux) -> board, aux, scale: how a folded network sees a position."""
+        return self.evaluator.fold
 
     @property
     def tables(self) -> Tables:

@@ -18,7 +18,6 @@ from ..trainer import SOFTNESS, TOO_LARGE, Tally
 from .available import gpu_name
 from .learner import STEPS_A_GRAPH, Learner
 from .machine import SIMULATED, cuda
-from .scale import make_scaled
 from .steps import Lesson
 
 GAMES_IN_FLIGHT = 1 << 15
@@ -49,7 +48,6 @@ class GpuTrainer:
             of_states=self.config.of == "states",
             coherence=self.coherent,
             start=self.config.start,
-            view=make_scaled(self.game, self.config.downgrade) if self.config.downgrade else None,
         )
         return Learner(lesson, self.config.flight or GAMES_IN_FLIGHT, self.config.seed, weights)
 
@@ -148,8 +146,6 @@ def check_supported(config: TrainConfig) -> None:
         raise Mistake(
             "on the GPU games learn forward, from the next move: leave out --direction, --decay and --steps"
         )
-    if config.downgrade and config.game != "2048":
-        raise Mistake("--downgrade is for 2048: the tiles of Threes! do not keep their order when they are halved")
 
 
 def check_memory(weights: int, coherent: bool, averaged: bool) -> None:
