@@ -257,6 +257,12 @@ def test_max_episode_steps_truncates():
     assert cut == [[False] * 2, [False] * 2, [True] * 2, [False] * 2, [False] * 2]
 
 
+@pytest.mark.parametrize("wrong", [{"num_envs": 0}, {"max_episode_steps": 0}])
+def test_numbers_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(games.Mistake, match="at least 1"):
+        afterstate.gym.Game2048VectorEnv(**wrong)
+
+
 def test_a_reset_without_a_seed_goes_on_with_the_generator():
     env = gymnasium.make(IDS["2048"]).unwrapped
     boards = [env.reset(seed=1)[0], env.reset()[0], env.reset(seed=1)[0], env.reset()[0]]

@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from . import games
-from .arena.batch import EXTRAS, Batch
-from .games import Game, Mistake
-from .games.compiler import Array
-from .views.pictures import picture
-from .views.terminal import ansi
+from afterstate import games
+from afterstate.arena.batch import Batch, extras_in
+from afterstate.games import Game, Mistake
+from afterstate.games.compiler import Array
+from afterstate.views.pictures import picture
+from afterstate.views.terminal import ansi
 
 try:
     import gymnasium
@@ -47,7 +47,7 @@ RENDER_FPS = 4
 
 def _observation_space(game: Game) -> spaces.Space[Any]:
     """The board; in Threes! a dictionary of the board, the hint and the tiles left in the bag or deck."""
-    highest, extras = len(game.tiles) - 1, EXTRAS[game.name]
+    highest, extras = len(game.tiles) - 1, extras_in(game)
     board = spaces.Box(0, highest, (4, 4), np.uint8)
     if not extras.hints:
         return board
@@ -118,7 +118,7 @@ class BoardEnv(gymnasium.Env[Any, Any]):
 
     def _observation(self) -> Any:
         board = self._batch.boards[0].copy()
-        if not EXTRAS[self.game.name].hints:
+        if not extras_in(self.game).hints:
             return board
         return {"board": board, "hint": self._batch.hints[0].copy(), "deck": self._batch.decks[0].copy()}
 
@@ -164,6 +164,8 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
     ):
         if num_envs < 1:
             raise Mistake(f"num_envs is at least 1, not {num_envs}")
+        if max_episode_steps is not None and max_episode_steps < 1:
+            raise Mistake(f"max_episode_steps is at least 1, or None, not {max_episode_steps}")
         self.num_envs, self.copy = num_envs, copy
         self.render_mode = _check_render_mode(render_mode)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
@@ -245,7 +247,7 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _observations(self, copied: bool = False) -> Any:
         batch, copied = self._batch, copied or self.copy
-        if not EXTRAS[self.game.name].hints:
+        if not extras_in(self.game).hints:
             return batch.boards.copy() if copied else batch.boards
         seen = {"board": batch.boards, "hint": batch.hints, "deck": batch.decks}
         return {name: array.copy() for name, array in seen.items()} if copied else seen

@@ -12,18 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..games import Game, State, get
-from ..games.board import LOW_NIBBLES, NIBBLE, S4, S8, S16, S32, TWO, ZERO, Board
-from ..games.chance import seed_of
-from ..games.compiler import Array, kernel, rule, rule_for
-from ..games.legal import legal_of, moving_rows
+from afterstate.games import Game, State, get
+from afterstate.games.board import LOW_NIBBLES, NIBBLE, S4, S8, S16, S32, TWO, ZERO, Board
+from afterstate.games.chance import seed_of
+from afterstate.games.compiler import Array, kernel, rule, rule_for
+from afterstate.games.legal import legal_of, moving_rows
 
 LOW_32 = np.uint64(0xFFFF_FFFF)
 PAIRS, QUADS = np.uint64(0x0000_FFFF_0000_FFFF), np.uint64(0x00FF_00FF_00FF_00FF)
 FOUR_BYTES, LOW_BIT_OF_FOUR = np.uint64(0x0020_4081), np.uint64(0x0101_0101)
 THREE, SEVEN = np.uint64(3), np.uint64(7)
-
-
 NO_LIMIT = int(np.iinfo(np.int64).max)
 
 
@@ -100,17 +98,22 @@ class Extras(NamedTuple):
     copies: int  # how many of each of 1, 2, 3 the bag or deck holds
 
 
+NO_EXTRAS = Extras(no_extras, 0, 0)
 EXTRAS = {
-    "2048": Extras(no_extras, 0, 0),
     "threes": Extras(hint_and_bag, 1, 1),
     "threes-phone": Extras(window_and_deck, 3, 4),
 }
 
 
+def extras_in(game: Game) -> Extras:
+    """What a player of this game sees beside the board."""
+    return EXTRAS.get(game.name, NO_EXTRAS)
+
+
 @cache
 def _view(game: Game) -> Callable[..., Any]:
     """A compiled function (rows, moving, board, aux) -> cells, cells, extras, legal moves."""
-    legal, extras_of, large_tiles = legal_of(game), EXTRAS[game.name].of, game.name == "2048"
+    legal, extras_of, large_tiles = legal_of(game), extras_in(game).of, game.name == "2048"
 
     @rule_for(game.key)
     def view(rows: Array, moving: Array, board: Board, aux: np.uint64) -> tuple[Any, Any, Any, Any]:
@@ -206,7 +209,7 @@ class Batch:
         )
         extras = self.seen.extras.view(np.uint8).reshape(size, 8)
         self.boards = self.seen.cells.view(np.uint8).reshape(size, 4, 4)
-        self.hints, self.decks = extras[:, : EXTRAS[game.name].hints], extras[:, 4:7]
+        self.hints, self.decks = extras[:, : extras_in(game).hints], extras[:, 4:7]
         self.masks = self.seen.masks.view(np.int8).reshape(size, 4)
         self._tables = game.rows, moving_rows(game)
         self._begin, self._step = _begin(game), _step(game)
@@ -220,7 +223,7 @@ class Batch:
     def seed(self, seed: int) -> None:
         """Game i is seeded by (seed, i), as everywhere in this package."""
         for i in range(self.size):
-            self.positions.rngs[i] = seed_of(np.uint64(seed), np.uint64(i))
+            self.positions.rngs[i] = seed_of(np.uint64(seed % 2**64), np.uint64(i))
 
     def begin(self, chosen: Array | None = None) -> None:
         """Start a new game in every place, or in the chosen ones, each with its own generator."""

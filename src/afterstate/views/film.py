@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .. import games
-from ..arena.records import Place, Record, Slide
-from ..games import Game, Mistake, State
+from afterstate import games
+from afterstate.arena.records import Place, Record, Slide
+from afterstate.games import Game, Mistake, State
+
 from .pictures import picture
 
 if TYPE_CHECKING:

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.live import Live
 
-from ..games import Mistake, State
-from ..games.board import ACTIONS
+from afterstate.games import Mistake, State
+from afterstate.games.board import ACTIONS
+
 from .keyboard import Keyboard
 from .terminal import Scene, draw, is_interactive, move_line, plain_lines, start_line
 
 if TYPE_CHECKING:
-    from ..search.agents import Agent
+    from afterstate.search.agents import Agent
+
     from .film import Moment
 
 FRAME = 1 / 30  # seconds: no screen is drawn more often

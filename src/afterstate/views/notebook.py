@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..games import Afterstate, State
+    from afterstate.games import Afterstate, State
 
 PLAY = "afterstate.games.play"  # named, not imported: the games are loaded when the first position is made
 WIDTH = 300
@@ -20,8 +20,9 @@ def drawing(state: State) -> str:
 
 def drawing_of_afterstate(after: Afterstate) -> str:
     """The board after the move and before chance."""
-    from ..games import State
-    from ..games.board import ACTIONS
+    from afterstate.games import State
+    from afterstate.games.board import ACTIONS
+
     from .pictures import svg
 
     before = after.before

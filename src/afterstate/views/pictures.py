@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from ..games import Mistake, State
+from afterstate.games import Mistake, State
+
 from .palette import BOARD, EMPTY, INK, THEMES, paint, rgb
 
 if TYPE_CHECKING:

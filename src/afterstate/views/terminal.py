@@ -12,8 +12,9 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from ..games import State
-from ..games.board import ACTIONS
+from afterstate.games import State
+from afterstate.games.board import ACTIONS
+
 from .palette import BOARD, EMPTY, paint
 
 ARROWS = ("↑", "→", "↓", "←")
