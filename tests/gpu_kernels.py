@@ -20,7 +20,7 @@ from afterstate.learning.batch import BatchLearner
 from afterstate.learning.config import TrainConfig
 from afterstate.learning.gpu.arrange import Arrangement
 from afterstate.learning.gpu.learner import GAMES_A_BLOCK, Learner
-from afterstate.learning.gpu.machine import cuda
+from afterstate.learning.gpu.machine import SIMULATED, cuda
 from afterstate.learning.gpu.play import GpuPlayer
 from afterstate.learning.gpu.steps import Lesson
 from afterstate.learning.gpu.trainer import GpuTrainer
@@ -310,3 +310,16 @@ def test_a_run_ends_with_a_model_that_the_cpu_reads(tmp_path: Path) -> None:
 def test_what_the_gpu_cannot_do_is_said(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(Mistake, match=said):
         GpuTrainer(replace(SETTINGS, **wrong))
+
+
+@pytest.mark.skipif(SIMULATED, reason="the simulator would take hours")
+def test_a_real_gpu_learns() -> None:
+    lesson = lesson_of("2048", "0123,0145,4567,5678", coherence=True)
+    learner = Learner(lesson, 4096, seed=1)
+    learner.set_rate(1.0)
+    means = []
+    for _ in range(6):
+        learner.run(1000)
+        stats = learner.take_stats()
+        means.append(stats["score"] / max(1, stats["games"]))
+    assert means[-1] > 3 * means[0]

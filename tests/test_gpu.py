@@ -77,7 +77,7 @@ def test_the_command_without_a_gpu(command: list[str], tmp_path: Path, capfd: py
 
 
 @with_numba_cuda
-@pytest.mark.parametrize("network", ["4x6", "01234,01245,5"])
+@pytest.mark.parametrize("network", ["01234,01245,5", "tiny"])
 def test_the_order_of_the_gpu_is_that_of_other_programs(network: str) -> None:
     from afterstate.learning.gpu.arrange import moves_of
 
@@ -100,10 +100,13 @@ def test_the_batch_rate_is_that_of_updates_one_after_the_other(hits: int) -> Non
 
 
 @pytest.mark.parametrize("coherence", [False, True])
-def test_the_batch_rule_learns(coherence: bool) -> None:
+def test_the_batch_rule_moves_values_towards_what_was_earned(coherence: bool) -> None:
     game = games.get("2048")
-    found = evaluator(game, parse_network("012,456,0145"))
-    learner = BatchLearner(game, found, found.new_weights(), 16, rate=1.0 if coherence else 0.1, coherence=coherence)
-    while len(learner.finished) < 120:
+    found = evaluator(game, parse_network("01,56"))
+    learner = BatchLearner(game, found, found.new_weights(), 4, rate=1.0 if coherence else 0.1, coherence=coherence)
+    for _ in range(25):
         learner.step()
-    assert np.mean(learner.finished[-40:]) > 1.2 * np.mean(learner.finished[:40])
+    values = [learner.value(*slot.before) for slot in learner.slots if slot.before]
+    assert len(values) == 4
+    assert all(value > 0 for value in values)
+    assert (learner.absolutes > 0).any() == coherence

@@ -40,6 +40,7 @@ FILES = ("run.toml", "metrics.jsonl", "last.safetensors", "best.safetensors", "c
 EVERY = 60.0  # seconds between checkpoints
 NO_LIMIT = 1 << 60
 LONGEST_LINE = 10_000  # characters of a line of metrics
+SMALLEST_HOLE = 64  # of boards learnt at half their size
 
 
 @dataclass
@@ -103,21 +104,19 @@ class Run:
         if not config.limited:
             raise Mistake("how long? give --seconds, --games or --moves")
         run = cls(config, folder, every)
+        if folder is not None and (folder / "run.toml").exists():
+            raise Mistake(f"{folder} already holds a run: --resume {folder} goes on with it, or take another --out")
         if folder is not None:
-            if (folder / "run.toml").exists():
-                raise Mistake(
-                    f"{folder} already holds a run: --resume {folder} goes on with it, or take another --out"
-                )
             try:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise Mistake(f"cannot make {folder}: {error.strerror}") from None
             run._take_lock()
         with run._closed_on_failure():
+            run.trainer = make_trainer(config)  # what it refuses leaves no run behind
             if folder is not None:
                 config.write(folder / "run.toml")
                 run.metrics = (folder / "metrics.jsonl").open("w", encoding="utf-8")
-            run.trainer = make_trainer(config)
         return run
 
     @classmethod
@@ -292,12 +291,14 @@ class Run:
     def model(self) -> Model:
         """The network as it is now."""
         p = self.progress
-        training = {
+        training: dict[str, Any] = {
             "games": p.games,
             "moves": p.moves,
             "seconds": round(p.seconds, 1),
             "mean": round(p.recent.mean, 1),
         }
+        if self.config.downgrade:  # players choose on the boards that were learnt
+            training["downgrade"] = {"threshold": self.config.downgrade, "hole": SMALLEST_HOLE}
         settings = {name: value for name, value in vars(self.config).items() if value not in ("", 0, 0.0, False)}
         game, network = self.config.the_game, self.config.the_network
         return Model(game, network, self.trainer.weights(), self.config.of, training | {"settings": settings})

@@ -7,6 +7,7 @@ finishes its game takes the next number, so the GPU stays busy until the last ga
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -181,13 +182,18 @@ def make_play(game: Game, decide: Callable[..., Any], seen: Callable[..., Any] |
     return play
 
 
+@cache
+def play_kernel(lesson: Lesson, layers: int, seen: Callable[..., Any] | None) -> Any:
+    """The kernel of a player, made once."""
+    decide = (make_greedy if layers == 1 else make_two_layers)(lesson, make_after_value(lesson))
+    return make_play(lesson.game, decide, seen)
+
+
 class GpuPlayer:
     """Plays games 0, 1, 2, … under a seed. Weights of the CPU are brought over, those of a learner lie there."""
 
     def __init__(self, lesson: Lesson, layers: int, weights: Any, seen: Callable[..., Any] | None = None) -> None:
-        after_value = make_after_value(lesson)
-        decide = (make_greedy if layers == 1 else make_two_layers)(lesson, after_value)
-        self.kernel = make_play(lesson.game, decide, seen)
+        self.kernel = play_kernel(lesson, layers, seen)
         self.rows = cuda.to_device(np.array(lesson.game.rows))
         self.weights = weights
         if isinstance(weights, np.ndarray):
