@@ -40,7 +40,6 @@ FILES = ("run.toml", "metrics.jsonl", "last.safetensors", "best.safetensors", "c
 EVERY = 60.0  # seconds between checkpoints
 NO_LIMIT = 1 << 60
 LONGEST_LINE = 10_000  # characters of a line of metrics
-SMALLEST_HOLE = 64  # of boards learnt at half their size
 
 
 @dataclass
@@ -291,14 +290,12 @@ class Run:
     def model(self) -> Model:
         """The network as it is now."""
         p = self.progress
-        training: dict[str, Any] = {
+        training = {
             "games": p.games,
             "moves": p.moves,
             "seconds": round(p.seconds, 1),
             "mean": round(p.recent.mean, 1),
         }
-        if self.config.downgrade:  # players choose on the boards that were learnt
-            training["downgrade"] = {"threshold": self.config.downgrade, "hole": SMALLEST_HOLE}
         settings = {name: value for name, value in vars(self.config).items() if value not in ("", 0, 0.0, False)}
         game, network = self.config.the_game, self.config.the_network
         return Model(game, network, self.trainer.weights(), self.config.of, training | {"settings": settings})
