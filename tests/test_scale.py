@@ -7,9 +7,11 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +22,10 @@ from afterstate.arena.evaluate import Evaluation, evaluate
 from afterstate.arena.records import Record
 from afterstate.arena.scale import evaluate_on_ray, order_of
 from afterstate.arena.statistics import Statistics
+from afterstate.arena.together import NO_LIMIT, TogetherTrainer, together
 from afterstate.games import Mistake
+from afterstate.learning.config import TrainConfig
+from afterstate.learning.runs import Progress, Run
 from afterstate.search.agents import make_agent
 from afterstate.values.files import Model, open_model, save_model, size_of
 from afterstate.values.patterns import parse_network
@@ -31,23 +36,31 @@ pytestmark = [
     pytest.mark.filterwarnings("default"),  # Ray has warnings of its own
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
 ]
+STORE = 100 << 20
 SOURCES = str(Path(__file__).parent.parent / "src")
 
 
 @pytest.fixture(scope="module")
-def head() -> Iterator[str]:
-    """A cluster of two processors on this machine, and its address."""
+def machines() -> Iterator[Any]:
+    """A cluster whose nodes are all on this machine; the first has two processors."""
     ray = need_ray()
-    context = ray.init(
-        address="local",
-        num_cpus=2,
-        include_dashboard=False,
-        object_store_memory=100 << 20,
-        log_to_driver=False,
-        configure_logging=False,
+    from ray.cluster_utils import Cluster
+
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # nothing here listens beyond this machine
+    found = Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 2, "object_store_memory": STORE, "include_dashboard": False},
     )
-    yield context.address_info["gcs_address"]
+    ray.init(address=found.address, log_to_driver=False, configure_logging=False)
+    yield found
     ray.shutdown()
+    found.shutdown()
+
+
+@pytest.fixture(scope="module")
+def head(machines: Any) -> str:
+    """The address of the cluster."""
+    return str(machines.address)
 
 
 @pytest.fixture(scope="module")
@@ -180,3 +193,69 @@ def test_nodes_with_other_code_are_refused(head: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr("afterstate.arena.scale.order_of", lambda *given: replace(order_of(*given), build="0.0.1"))
     with pytest.raises(Mistake, match=r"runs afterstate .*, this machine 0\.0\.1: install the same"):
         evaluate_on_ray(make_agent("random", games.get("2048")), 10)
+
+
+SMALL = TrainConfig(network="8x4", rule="tc", threads=1, block=100, seed=3)
+
+
+def test_two_nodes_learn_one_network(machines: Any) -> None:
+    node = machines.add_node(num_cpus=1, object_store_memory=STORE)
+    with together(nodes=2, merge_seconds=0.5) as make:
+        run = Run.begin(replace(SMALL, moves=2_000_000), None, make=make)
+        trainer, homes = run.trainer, set[str]()
+        assert isinstance(trainer, TogetherTrainer)
+        lines = []
+
+        def listen(line: Mapping[str, Any], at: Progress) -> None:
+            homes.update(seat.node for seat in trainer.seats)
+            lines.extend([line] if line else [])
+
+        run.train(listen)
+    machines.remove_node(node)
+    assert len(homes) == 2
+    assert trainer.traffic.rounds > 1
+    assert 0 < trainer.traffic.down <= 2 * trainer.traffic.up
+    assert lines[-1]["mean"] > 10_000
+    played = evaluate(make_agent("greedy", run.model().game, run.model()), 100)
+    assert played.statistics.mean > 10_000
+
+
+def test_nodes_may_come_late_and_die(machines: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("afterstate.arena.together.GATHERING", 1.0)
+    deadline, guest, most = time.monotonic() + 200, None, 0
+    with together(nodes=3, merge_seconds=0.3) as make:
+        trainer = make(SMALL)
+        assert isinstance(trainer, TogetherTrainer)
+        while not trainer.traffic.lost and time.monotonic() < deadline:
+            assert trainer.advance(NO_LIMIT, NO_LIMIT, 1.0).moves > 0
+            if len(trainer.seats) == 2 and guest is None:
+                guest = machines.add_node(num_cpus=1, object_store_memory=STORE)
+            if len(trainer.seats) == 3 and not most:
+                most = 3
+                machines.remove_node(guest, allow_graceful=False)
+        after = [trainer.advance(NO_LIMIT, NO_LIMIT, 1.0) for _ in range(4)]
+        assert most == 3
+        assert trainer.traffic.lost == 1
+        assert len(trainer.seats) == 2
+        assert all(tally.moves > 0 for tally in after)
+        assert after[-1].worst < 1e9
+
+
+def test_td_merges_by_visits(head: str) -> None:
+    with together(nodes=2, merge_seconds=0.3) as make:
+        trainer = make(replace(SMALL, rule="td", network="tiny"))
+        means = [trainer.advance(NO_LIMIT, NO_LIMIT, 0.1).mean for _ in range(5)]
+    assert max(means) > 3_000
+
+
+@pytest.mark.parametrize("setting", [{"stages": "2048"}, {"phases": "td:0.1:0.5,tc:1:0.5", "rule": "tc"}])
+def test_what_only_one_machine_can_train(setting: dict[str, str]) -> None:
+    with together(nodes=2) as make, pytest.raises(Mistake, match="for one machine"):
+        make(replace(SMALL, **setting))
+
+
+def test_bad_numbers_of_nodes(tmp_path: Path) -> None:
+    folder = str(tmp_path / "run")
+    result = command("train", "--seconds", "1", "--on", "ray", "--nodes", "0", "--out", folder)
+    assert "--nodes is a whole number from 1 on" in complaint(result)
+    assert "--on ray" in complaint(command("train", "--seconds", "1", "--nodes", "2", "--out", folder))

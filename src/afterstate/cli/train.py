@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from afterstate.games.errors import Mistake
 from afterstate.learning.config import TrainConfig
-from afterstate.learning.runs import Progress, Run, read_metrics, stopping_cleanly
+from afterstate.learning.runs import Maker, Progress, Run, read_metrics, stopping_cleanly
+from afterstate.learning.trainer import make_trainer
 from afterstate.views.progress import TrainingView
 
 from .flags import say, write_json
@@ -38,6 +40,14 @@ class Command:
     """Go on with the run in this folder, to its own end or to a new --seconds, --games or --moves."""
     checkpoint: float = 60.0
     """Seconds between checkpoints."""
+    on: Literal["local", "ray"] = "local"
+    """Where: on this machine, or on a Ray cluster (pip install 'afterstate[scale]')."""
+    nodes: int = 1
+    """On Ray: how many copies of the network learn, each with --threads threads on a node of its own if it can."""
+    merge_seconds: float = 5.0
+    """On Ray: the changes of all copies are averaged this often."""
+    ray_address: str | None = None
+    """The cluster: HOST:PORT, ray://HOST:PORT or auto; by default one is started on this machine."""
     tensorboard: bool = False
     """Also write the metrics for TensorBoard (needs it installed)."""
     quiet: bool = False
@@ -47,7 +57,22 @@ class Command:
 
 
 def run(command: Command) -> int:
-    training = begin(command)
+    with trainers(command) as make:
+        return learn(command, begin(command, make))
+
+
+def trainers(command: Command) -> contextlib.AbstractContextManager[Maker]:
+    """Who trains: this machine, or a cluster."""
+    if command.on == "ray":
+        from afterstate.arena.together import together
+
+        return together(command.nodes, command.merge_seconds, command.ray_address)
+    if command.ray_address or command.nodes != 1:
+        raise Mistake("--nodes and --ray-address go with --on ray")
+    return contextlib.nullcontext(make_trainer)
+
+
+def learn(command: Command, training: Run) -> int:
     assert training.folder is not None
     config, quiet_output = training.config, command.json == "-"
     game = config.the_game
@@ -74,16 +99,16 @@ def run(command: Command) -> int:
     return 130 if training.stopping and training.done < 1 else 0
 
 
-def begin(command: Command) -> Run:
+def begin(command: Command, make: Maker) -> Run:
     """The new or resumed run of the flags."""
     config = command.config
     if command.resume is not None:
         if command.out is not None:
             raise Mistake("--resume goes on in its own folder: leave out --out")
-        return Run.resume(command.resume, config.games, config.moves, config.seconds, command.checkpoint)
+        return Run.resume(command.resume, config.games, config.moves, config.seconds, command.checkpoint, make)
     if command.name is not None:
         config = TrainConfig(**vars(config) | {"game": command.name})
-    return Run.begin(config, command.out or new_folder(config), command.checkpoint)
+    return Run.begin(config, command.out or new_folder(config), command.checkpoint, make)
 
 
 def new_folder(config: TrainConfig) -> Path:
@@ -98,7 +123,7 @@ def summary(training: Run) -> dict[str, Any]:
     """The figures of `--json`."""
     assert training.folder is not None
     p, lines = training.progress, read_metrics(training.folder)
-    return {
+    figures = {
         "run": str(training.folder),
         "game": training.config.game,
         "network": training.config.network,
@@ -111,6 +136,8 @@ def summary(training: Run) -> dict[str, Any]:
         "reach": lines[-1]["reach"] if lines else {},
         "complete": training.done >= 1,
     }
+    traffic = getattr(training.trainer, "traffic", None)
+    return figures if traffic is None else figures | {"ray": traffic.summary()}
 
 
 def report(training: Run, result: dict[str, Any]) -> None:
@@ -119,6 +146,9 @@ def report(training: Run, result: dict[str, Any]) -> None:
         f"{result['games']:,} games, {result['moves'] / 1e6:,.1f} M moves in {result['seconds']:.1f} s "
         f"({result['moves_per_second'] / 1e6:.2f} M moves/s){mean}"
     )
+    if "ray" in result:
+        up, down = (result["ray"][f"bytes_{way}_per_second"] / 1e6 for way in ("up", "down"))
+        say(f"merged {result['ray']['rounds']} times; {up:.1f} MB/s from the copies, {down:.1f} MB/s to them")
     if training.done < 1:
         say(f"stopped at {100 * training.done:.0f} %; go on: afterstate train --resume {training.folder}")
     else:

@@ -80,6 +80,10 @@ class CpuTrainer:
         self.loop = loop_for(self.config, coherent)
         self.warm_up()
 
+    def count_visits(self) -> None:
+        """TD: from now on `memory` counts how often each entry is adjusted, for merging copies of a network."""
+        self.memory = np.zeros(self.evaluator.size, np.float32)
+
     def warm_up(self) -> None:
         """Compile (or load) the loop with nothing to do, so that no budget is spent on it."""
         self._work(self.seats[0], 0.0, 0, 0)

@@ -28,14 +28,18 @@ from ..games.compiler import Array, rule, rule_for
 from ..values.patterns import HINTS, Network
 
 ZERO, ONE = np.float32(0), np.float32(1)
+NO_MEMORY = 2  # length of a memory that nobody uses
 
 
 @rule
 def adjust(weights: Array, memory: Array, entries: Array, error: np.float32, rate: np.float32) -> None:
-    """TD: every entry moves by the same step."""
+    """TD: every entry moves by the same step. A memory with a place for each entry counts its visits."""
     step = error * rate
     for k in range(len(entries)):
         weights[entries[k]] += step
+    if len(memory) > NO_MEMORY:
+        for k in range(len(entries)):
+            memory[entries[k]] += ONE
 
 
 @rule

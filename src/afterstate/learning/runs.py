@@ -82,6 +82,7 @@ class Progress:
 
 
 Listener = Callable[[Mapping[str, Any], Progress], None]
+Maker = Callable[[TrainConfig], Trainer]
 
 
 class Run:
@@ -98,7 +99,7 @@ class Run:
     # --- beginning -------------------------------------------------------------------------------------------
 
     @classmethod
-    def begin(cls, config: TrainConfig, folder: Path | None, every: float = EVERY) -> Run:
+    def begin(cls, config: TrainConfig, folder: Path | None, every: float = EVERY, make: Maker = make_trainer) -> Run:
         """A new run; its folder must not hold another one."""
         if not config.limited:
             raise Mistake("how long? give --seconds, --games or --moves")
@@ -112,14 +113,22 @@ class Run:
                 raise Mistake(f"cannot make {folder}: {error.strerror}") from None
             run._take_lock()
         with run._closed_on_failure():
-            run.trainer = make_trainer(config)  # what it refuses leaves no run behind
+            run.trainer = make(config)  # what it refuses leaves no run behind
             if folder is not None:
                 config.write(folder / "run.toml")
                 run.metrics = (folder / "metrics.jsonl").open("w", encoding="utf-8")
         return run
 
     @classmethod
-    def resume(cls, folder: Path, games: int = 0, moves: int = 0, seconds: float = 0.0, every: float = EVERY) -> Run:
+    def resume(
+        cls,
+        folder: Path,
+        games: int = 0,
+        moves: int = 0,
+        seconds: float = 0.0,
+        every: float = EVERY,
+        make: Maker = make_trainer,
+    ) -> Run:
         """Go on with a run from its last checkpoint, to its own end or to a new one."""
         if not (folder / "run.toml").exists():
             raise Mistake(f"{folder} is not a run: run.toml is missing")
@@ -128,7 +137,7 @@ class Run:
         run._take_lock()
         with run._closed_on_failure():
             config.write(folder / "run.toml")
-            run.trainer = make_trainer(config)
+            run.trainer = make(config)
             path = folder / "checkpoint.safetensors"
             if path.exists():
                 run._restore(path)
