@@ -81,7 +81,8 @@ class Learner:
             self._push()
         tally = Tally()
         while tally.moves < moves and (not tally.moves or time.perf_counter() - begin < seconds):
-            tally.add(self.trainer.advance(min(self.trainer.stride, moves - tally.moves), NO_LIMIT, rate))
+            stretch = min(self.threads * self.trainer.stride, moves - tally.moves)
+            tally.add(self.trainer.advance(stretch, NO_LIMIT, rate))
         self._pull()
         changes = self.copy.collect(number)
         return Report(tally, changes, time.perf_counter() - begin)
@@ -284,7 +285,7 @@ class TogetherTrainer:
         """The round whose reports are being merged: the last that nobody is in."""
         return self.round - 2 if self.running else self.round - 1
 
-    def begin_phase(self, coherent: bool) -> None:
+    def begin_phase(self, coherent: bool, soften: bool = False) -> None:
         raise Mistake("--phases is for one machine: on Ray train with one rule, then go on from its model")
 
     def weights(self) -> Array:
