@@ -17,6 +17,8 @@ from afterstate.arena.records import record_of, write_records
 
 sync_api = pytest.importorskip("playwright.sync_api")
 expect = sync_api.expect
+PATIENCE = 120_000  # milliseconds: the first use of an agent compiles it, on a busy machine slowly
+expect.set_options(timeout=PATIENCE)
 
 KEYS = {"U": "ArrowUp", "R": "ArrowRight", "D": "ArrowDown", "L": "ArrowLeft"}
 CELLS = """board => {
@@ -54,7 +56,7 @@ class Visit:
     def __init__(self, browser: Any, address: str, **options: Any) -> None:
         self.address = address
         self.context = browser.new_context(**({"viewport": {"width": 1200, "height": 860}} | options))
-        self.context.set_default_timeout(30_000)
+        self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
         self.wrong: list[str] = []
         self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
@@ -219,6 +221,20 @@ def test_ask_shows_what_each_move_is_worth(visit: Visit) -> None:
     page.keyboard.press(KEYS[LETTERS[legal[0]]])
     expect(page.locator("#play-moves")).to_have_text("1")
     expect(page.locator("#play-bars .bar.best")).to_have_count(1)
+
+
+def test_an_agent_can_be_written_in(visit: Visit) -> None:
+    page = visit.start("2048", 4)
+    page.once("dialog", lambda asked: asked.accept("rollouts:7"))
+    page.select_option("#play-agent", "…")
+    expect(page.locator("#play-ask-note")).to_contain_text("rollouts:7 would go")
+    expect(page.locator("#play-agent")).to_have_value("rollouts:7")
+    page.once("dialog", lambda asked: asked.accept("rollouts:many"))
+    page.select_option("#play-agent", "…")
+    expect(page.locator(".toast.bad")).to_contain_text("rollouts takes random games a legal move")
+    page.once("dialog", lambda asked: asked.dismiss())
+    page.select_option("#play-agent", "…")
+    expect(page.locator("#play-agent")).to_have_value("rollouts:many")
 
 
 def test_set_up_and_share_a_board(visit: Visit) -> None:

@@ -52,6 +52,7 @@ class Watched:
     seed: int
     state: State
     actions: list[str] = field(default_factory=list)
+    last: tuple[int, list[str]] | None = None  # seed and actions of the game before
     games: int = 0
     total: int = 0
 
@@ -91,12 +92,14 @@ class Watcher:
         self.wake.set()
 
     def record(self) -> dict[str, Any]:
+        """The game on the screen, or the one before when it has just begun."""
         now = self._now()
+        seed, actions = now.last if now.last and not now.actions else (now.seed, now.actions)
         return {
             "game": now.game,
-            "seed": str(now.seed),
+            "seed": str(seed),
             "board": None,
-            "actions": "".join(now.actions),
+            "actions": "".join(actions),
             "agent": now.player.spec,
         }
 
@@ -154,8 +157,8 @@ class Watcher:
             await asyncio.sleep(PAUSE_AT_THE_END)
         now.games += 1
         now.total += now.state.score
-        now.seed += 1
-        now.actions.clear()
+        now.last = (now.seed, now.actions)
+        now.seed, now.actions = now.seed + 1, []
         now.state = start_state(now.game, now.seed, None)
         if now is self.watched:
             await self._push(now, now.state, {"motions": "", "values": None, "think_ms": 0.0, "rate": 0.0})

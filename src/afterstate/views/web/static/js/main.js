@@ -68,13 +68,26 @@ function tabs() {
   });
 }
 
+const OTHER = "…"; // the last choice of agent: one that is written in
+
 function players(prefix, game) {
-  const keep = (what) => (event) => store.set(`${prefix}.${what}`, event.target.value);
   const models = lab.models.filter((model) => model.game === game);
-  fill($(`${prefix}-agent`), lab.agents.map(({ spec, title }) => [spec, title]), store.get(`${prefix}.agent`, models.length ? lab.agents[0].spec : "mcts:400"));
+  const kept = store.get(`${prefix}.agent`, models.length ? lab.agents[0].spec : "mcts:400");
+  const menu = lab.agents.map(({ spec, title }) => [spec, title]);
+  if (!menu.some(([spec]) => spec === kept)) menu.unshift([kept, kept]);
+  fill($(`${prefix}-agent`), [...menu, [OTHER, "another…"]], kept);
   fill($(`${prefix}-model`), models.length ? models.map(({ name, title }) => [name, title]) : [["", "none found"]], store.get(`${prefix}.model`));
-  $(`${prefix}-agent`).onchange = keep("agent");
-  $(`${prefix}-model`).onchange = keep("model");
+}
+
+// Before the tabs hear of a choice: an agent of one's own is asked for, and what was chosen is remembered.
+function keepPlayers(prefix) {
+  $(`${prefix}-agent`).addEventListener("change", (event) => {
+    const kept = store.get(`${prefix}.agent`, lab.agents[0].spec);
+    const choice = event.target.value === OTHER ? window.prompt("Which agent? Such as expectimax:500ms, mcts:2000 or rollouts:50", kept) : event.target.value;
+    store.set(`${prefix}.agent`, choice?.trim() || kept);
+    if (event.target.value === OTHER) document.dispatchEvent(new CustomEvent("models"));
+  }, { capture: true });
+  $(`${prefix}-model`).addEventListener("change", (event) => store.set(`${prefix}.model`, event.target.value), { capture: true });
 }
 
 // A training may have made a model since the page was opened.
@@ -108,12 +121,13 @@ async function begin() {
     players("watch", watchGame());
     players("replay", document.body.dataset.replayGame ?? store.get("play.game", "2048"));
   };
+  for (const prefix of ["play", "watch", "replay"]) keepPlayers(prefix);
+  document.addEventListener("models", refresh);
   setupReplay(lab);
   setupWatch(lab);
   setupLearn(lab);
   setupPlay(lab, share);
   refresh();
-  document.addEventListener("models", refresh);
   $("play-games").addEventListener("click", refresh);
   $("play-games").addEventListener("keyup", refresh);
   document.addEventListener("replay", async ({ detail }) => {
