@@ -174,7 +174,7 @@ def absurd_value(value: Any, random: Random) -> Any:
     ]
     choices += [random.choice(NUMBERS), str(random.choice(NUMBERS)), random.choice(WORDS), "x" * 5000]
     if isinstance(value, int) and not isinstance(value, bool):
-        choices += [value + 1, value - 1, -value, value * 2, float(value), str(value), value << 32] * 2
+        choices += [value + 1, value - 1, -value, value * 2, float(value % 2**64), str(value), value << 32] * 2
     if isinstance(value, str):
         text = broken(value.encode(), random)[:5000].decode("utf-8", "replace")
         choices += [text, value + value, value.upper(), value + "," + value] * 3

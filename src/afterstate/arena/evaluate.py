@@ -6,6 +6,8 @@ depends on the seed, on i and on the player, and on nothing else.
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import threading
 import time
 from collections import deque
@@ -26,6 +28,7 @@ from .statistics import Statistics
 
 LONGEST_GAME = 1 << 18  # moves: 131072 cannot take more
 CHUNK_SECONDS = 0.25
+MOST_READY = 8  # portions of games that wait to be counted
 PLAYER_STREAMS = np.uint64(1 << 63)
 
 
@@ -202,18 +205,32 @@ class Evaluating:
         threads = [threading.Thread(target=self._work, args=(player,), daemon=True) for player in players]
         for thread in threads:
             thread.start()
-        try:
+        with self._stopped_by_ctrl_c():
             self._watch(threads, begin)
-        except KeyboardInterrupt:
-            self.stop[0] = 1
-            for thread in threads:
-                thread.join()
         if self.failure is not None:
             raise self.failure
         seconds = time.perf_counter() - begin
         self._count()
         complete = self.statistics.games == self.games
         return Evaluation(self.agent, self.seed, self.statistics, seconds, self.workers, complete=complete)
+
+    @contextlib.contextmanager
+    def _stopped_by_ctrl_c(self) -> Iterator[None]:
+        """The first Ctrl-C ends the games and keeps all that were finished; a second one ends everything at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def stop(number: int, frame: object) -> None:
+            self.stop[0] = 1
+            signal.signal(signal.SIGINT, before)
+
+        before = signal.signal(signal.SIGINT, stop)
+        try:
+            yield
+        finally:
+            self.stop[0] = 1
+            signal.signal(signal.SIGINT, before)
 
     def _warm_up(self, player: Player) -> None:
         """Compile before the clock starts: a game that is stopped at once."""
@@ -243,6 +260,10 @@ class Evaluating:
                 first, size = self._take(wanted)
                 if not size:
                     return
+                while (
+                    len(self.ready) > MOST_READY and not self.stop[0]
+                ):  # records are written more slowly than played
+                    time.sleep(0.01)
                 begin = time.perf_counter()
                 while size and not self.stop[0]:
                     played = player.play(self.seed, first, size)

@@ -1,0 +1,143 @@
+"""Trainings that are killed, and what must be true of their folders afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from afterstate.learning.config import TrainConfig
+from afterstate.learning.runs import CHECKPOINT, FILES, Progress, read_metrics
+from afterstate.values.files import open_model, read_header
+
+INTERVAL = 0.2  # seconds between checkpoints
+ENVIRONMENT = {**os.environ, "AFTERSTATE_QUIET": "1"}
+
+
+def training(*words: str, quiet: bool = True) -> subprocess.Popen[str]:
+    """`afterstate train …` in a process of its own."""
+    command = [sys.executable, "-m", "afterstate", "train", *(["--quiet"] if quiet else []), *words]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """How it ends: status, output, errors."""
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
+
+
+def beginning(folder: Path, games: int, network: str = "012") -> list[str]:
+    """The words of a training on one thread, which is the same to the bit however often it is interrupted."""
+    words = ["2048", "--network", network, "--games", str(games), "--block", "20", "--threads", "1"]
+    return [*words, "--out", str(folder), "--checkpoint", str(INTERVAL)]
+
+
+def resuming(folder: Path) -> list[str]:
+    return ["--resume", str(folder), "--checkpoint", str(INTERVAL)]
+
+
+def wait_for_training(process: subprocess.Popen[str], folder: Path) -> None:
+    """Until it has learnt something: its metrics change."""
+    metrics = folder / "metrics.jsonl"
+    before = metrics.stat().st_mtime_ns if metrics.exists() else 0
+    while process.poll() is None:
+        if metrics.exists() and metrics.stat().st_size and metrics.stat().st_mtime_ns != before:
+            return
+        time.sleep(0.005)
+
+
+def kill_at_random(process: subprocess.Popen[str], folder: Path, random: Random) -> bool:
+    """SIGKILL at a random moment, of the start or, most often, of the training; False when it was quicker."""
+    if random.random() < 0.8:
+        wait_for_training(process, folder)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(random.uniform(0, 1.0))
+        process.communicate()
+        return False
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    return True
+
+
+def checkpointed(folder: Path) -> Progress:
+    """Where the checkpoint of a folder stands; the beginning when there is none."""
+    path = folder / "checkpoint.safetensors"
+    if not path.exists():
+        return Progress()
+    return Progress.from_json(read_header(path, CHECKPOINT)[1]["progress"])
+
+
+def check_folder(folder: Path) -> Progress:
+    """Everything in the folder is whole: it opens, reads, and says what the others say."""
+    if not (folder / "run.toml").exists():  # killed before the run began
+        assert not (folder / "checkpoint.safetensors").exists()
+        return Progress()
+    TrainConfig.read(folder / "run.toml")
+    for name in ("last", "best"):
+        if (folder / f"{name}.safetensors").exists():
+            assert np.isfinite(open_model(folder / f"{name}.safetensors").weights).all()
+    progress = checkpointed(folder)
+    if progress.games:
+        assert (folder / "last.safetensors").exists()
+        assert (folder / "best.safetensors").exists()
+    lines = read_metrics(folder) if (folder / "metrics.jsonl").exists() else []
+    assert len(lines) >= progress.lines
+    assert [line["games"] for line in lines] == sorted({line["games"] for line in lines})
+    _check_loss(progress, [float(line["seconds"]) for line in lines])
+    return progress
+
+
+def _check_loss(progress: Progress, seconds: list[float]) -> None:
+    """Training time since the checkpoint: its interval, and what the last stretches took on this machine."""
+    stretches = [later - earlier for earlier, later in zip([0.0, *seconds], seconds)]
+    if seconds:
+        assert seconds[-1] - progress.seconds <= INTERVAL + 3 * max(stretches) + 0.1
+
+
+def strangers(folder: Path) -> list[str]:
+    """Files that a finished run does not have."""
+    return sorted(path.name for path in folder.iterdir() if path.name not in (*FILES, "run.lock"))
+
+
+def weights_of(folder: Path) -> bytes:
+    return open_model(folder / "last.safetensors").weights.tobytes()
+
+
+def kill_and_resume(folder: Path, kills: int, random: Random, games: int, network: str = "012") -> list[int]:
+    """Kill a training again and again, checking its folder each time; the games that were safe after each kill."""
+    safe = [0]
+    while len(safe) <= kills:
+        begun = (folder / "run.toml").exists()
+        process = training(*(resuming(folder) if begun else beginning(folder, games, network)))
+        if not kill_at_random(process, folder, random):
+            assert process.returncode == 0, "the training ended by itself, and not well"
+            break
+        safe.append(check_folder(folder).games)
+        assert safe[-1] >= safe[-2], "a checkpoint went back in time"
+    return safe[1:]
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, kilobytes: int) -> Iterator[bool]:
+    """A disk of its own at `folder`, where this user may mount one; False where not."""
+    folder.mkdir()
+    size = f"size={kilobytes}k"
+    mounted = os.name == "posix" and os.geteuid() == 0
+    if mounted:
+        words = ["mount", "-t", "tmpfs", "-o", size, "tmpfs", str(folder)]
+        mounted = subprocess.run(words, capture_output=True, check=False).returncode == 0
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", "--lazy", str(folder)], check=True)
