@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from afterstate import games
-from afterstate.games import State
+from afterstate.games import Afterstate, State
 from afterstate.search.agents import make_agent
 from afterstate.search.expectimax import AUTO_LAYERS, MOST_LAYERS
 from afterstate.search.specs import parse_spec
@@ -38,18 +38,26 @@ def tiny_model(name: str, of: str = "afterstates", by_hint: bool = False, scale:
     return Model(game, network, weights, of)
 
 
-def leaf(model: Model, after: object) -> float:
+def leaf(model: Model, after: Afterstate) -> float:
     """What the network says of an afterstate; for a network of states, the mean over what chance makes of it."""
     value = model.evaluator.value
     if model.of == "afterstates":
         return float(value(model.weights, after.board, after.aux))
-    return sum(p * float(value(model.weights, state.board, state.aux)) for p, state in after.outcomes())
+    return sum(
+        p * (placed(after, state) + float(value(model.weights, state.board, state.aux)))
+        for p, state in after.outcomes()
+    )
 
 
-def of_afterstate(model: Model, after: object, layers: int) -> float:
+def placed(after: Afterstate, state: State) -> int:
+    """What the new tile is worth: 0 in 2048."""
+    return state.score - after.before.score - after.reward
+
+
+def of_afterstate(model: Model, after: Afterstate, layers: int) -> float:
     if layers == 0:
         return leaf(model, after)
-    return sum(p * of_position(model, state, layers) for p, state in after.outcomes())
+    return sum(p * (placed(after, state) + of_position(model, state, layers)) for p, state in after.outcomes())
 
 
 def of_position(model: Model, state: State, layers: int) -> float:
@@ -103,7 +111,7 @@ def test_a_network_by_hint_tells_the_hints_apart() -> None:
 
 
 def test_two_layers_of_threes_by_hand() -> None:
-    """r + E[r' + V(s'')] on a drawn board, the hint tile 3 on each border cell it can land on."""
+    """r + E[r' + V(s'')] on a drawn board, the hint tile 3, worth 3, on each border cell it can land on."""
     game = games.get("threes")
     network = parse_network("0")  # one cell and its images: the four corners, each read twice
     weights = np.zeros(Model(game, network, np.zeros(1, np.float32)).evaluator.size, np.float32)
@@ -127,7 +135,7 @@ def test_two_layers_of_threes_by_hand() -> None:
                 replies.append(reply.reward + 20 * sum(corners) + 1)
         expected += max(replies) / 4
     left = make_agent("expectimax:2", game, model).values(state)[3]
-    assert left == pytest.approx(state.score + 9 + expected)
+    assert left == pytest.approx(state.score + 9 + 3 + expected)
 
 
 @pytest.mark.parametrize("name", games.names())

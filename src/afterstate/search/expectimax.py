@@ -1,7 +1,7 @@
 """Expectimax: the best move against chance, N layers of moves deep (1 is greedy).
 
     value(position)   = max over legal moves of  r + max(0, value(afterstate)) + 1,   0 when no move is legal
-    value(afterstate) = Σ probability · value(position that chance makes of it); on the last layer, the network's word
+    value(afterstate) = Σ probability · (value of the new tile + value(position)); on the last layer, the network's
 
 Negative values are rectified and every legal move counts one point, so that a living position beats a dead one (as in
 TDL2048+). In Threes! the next tile is known, only the cells of the entry side are chance, and the tile after the next
@@ -27,7 +27,7 @@ from afterstate.games.compiler import Array, rule_for
 from .clock import now
 from .kinds import Number
 from .last_layer import both_ways, make_last_layer
-from .leaves import Leaves, Notes
+from .leaves import Leaves, Notes, make_placed_value
 
 MOST_LAYERS = 12
 ALIVE = 1.0  # what being able to move is worth
@@ -97,7 +97,7 @@ def make_expectimax(game: Game, leaves: Leaves, use_table: bool = True) -> Expec
     """The searches, compiled for this game and these leaves."""
     slide, placements, draws = game.rules.slide, game.rules.placements, game.rules.draws
     after_value, key = leaves.after_value, (game.key, leaves.key, use_table)
-    last_layer = make_last_layer(game, leaves)
+    last_layer, placed_value = make_last_layer(game, leaves), make_placed_value(game)
     symmetric = game.name == "2048"
 
     @rule_for("position key", game.key)
@@ -123,6 +123,7 @@ def make_expectimax(game: Game, leaves: Leaves, use_table: bool = True) -> Expec
             boards, auxes, shares = desk.boards[layers], desk.auxes[layers], desk.shares[layers]
             hints, hint_shares = desk.hints[layers], desk.hint_shares[layers]
             for i in range(placements(after, aux, boards, auxes, shares)):
+                value += shares[i] * placed_value(after, boards[i])
                 for k in range(draws(boards[i], auxes[i], hints, hint_shares)):
                     p, board, hint, best = shares[i] * hint_shares[k], boards[i], hints[k], 0.0
                     for action in range(4):

@@ -12,7 +12,7 @@ from afterstate.games.board import LOW_BITS, ONE, ROW, S3, S16, TWO, ZERO, Board
 from afterstate.games.compiler import Array, rule, rule_for
 
 from .kinds import Number
-from .leaves import Leaves
+from .leaves import Leaves, make_placed_value
 
 LAST = 1  # its row of a desk's room
 ALIVE = 1.0
@@ -21,7 +21,7 @@ ALIVE = 1.0
 def make_last_layer(game: Game, leaves: Leaves) -> Callable[..., Any]:
     """`last_layer(desk, after, aux)`: the expectation of the best r + value after one more move."""
     slide, placements, draws = game.rules.slide, game.rules.placements, game.rules.draws
-    after_value, reads_hint = leaves.after_value, leaves.reads_hint
+    after_value, reads_hint, placed_value = leaves.after_value, leaves.reads_hint, make_placed_value(game)
 
     @rule_for("best leaf", game.key, leaves.key)
     def best_leaf(desk: Any, board: Board, aux: np.uint64) -> Number:
@@ -39,6 +39,7 @@ def make_last_layer(game: Game, leaves: Leaves) -> Callable[..., Any]:
         hints, hint_shares = desk.hints[LAST], desk.hint_shares[LAST]
         value = 0.0
         for i in range(placements(after, aux, boards, auxes, shares)):
+            value += shares[i] * placed_value(after, boards[i])
             if reads_hint:
                 for k in range(draws(boards[i], auxes[i], hints, hint_shares)):
                     value += shares[i] * hint_shares[k] * best_leaf(desk, boards[i], hints[k])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from afterstate.games import Game
-from afterstate.games.board import Board
+from afterstate.games.board import NIBBLE, Board
 from afterstate.games.compiler import Array, rule_for
 
 from .kinds import Number
@@ -67,13 +67,14 @@ def _without_notes(key: str, value: Callable[..., Any]) -> Callable[..., Any]:
 
 def _expected(game: Game, key: str, value: Callable[..., Any], weights: Any, by_hint: bool) -> Leaves:
     """The expectation of a value of states over what chance makes of an afterstate."""
-    placements, draws = game.rules.placements, game.rules.draws
+    placements, draws, placed_value = game.rules.placements, game.rules.draws, make_placed_value(game)
 
     @rule_for("expected leaf", key, game.key, by_hint)
     def after_value(weights: Any, notes: Notes, after: Board, aux: np.uint64) -> Number:
         boards, auxes, shares, hints, hint_shares = notes
         expected = 0.0
         for i in range(placements(after, aux, boards, auxes, shares)):
+            expected += shares[i] * placed_value(after, boards[i])
             if by_hint:
                 for k in range(draws(boards[i], auxes[i], hints, hint_shares)):
                     expected += shares[i] * hint_shares[k] * value(weights, notes, boards[i], hints[k])
@@ -86,6 +87,23 @@ def _expected(game: Game, key: str, value: Callable[..., Any], weights: Any, by_
 
     # The tile that lands on the afterstate is the hint: no two hints may be confused on the last layer.
     return Leaves(f"{key} of states", after_value, weights, notes, reads_hint=game.max_draws > 1)
+
+
+def make_placed_value(game: Game) -> Callable[..., Any]:
+    """`placed_value(after, board)`: what the tile that landed between the two is worth; 0 in 2048."""
+    counts = game.score_is_value
+    worth = np.array([float(game.rules.value_of_board(np.uint64(tile), np.uint64(0))) for tile in range(16)])
+
+    @rule_for("placed value", game.key)
+    def placed_value(after: Board, board: Board) -> Number:
+        if not counts:
+            return 0.0
+        landed = after ^ board  # one nibble: fold it down to the lowest
+        for shift in (np.uint64(32), np.uint64(16), np.uint64(8), np.uint64(4)):
+            landed |= landed >> shift
+        return worth[np.int64(landed & NIBBLE)]
+
+    return placed_value
 
 
 def outcome_room(size: Number) -> tuple[Array, Array, Array]:

@@ -43,7 +43,7 @@ class Tree(NamedTuple):
     firsts: Array  # [positions, 4] float64, r + V(afterstate) by the network, nan where illegal
     outcomes: Array  # [positions, 4] int32, the latest outcome of each move, NO_NODE where none
     siblings: Array  # [positions] int32, the outcome of the same move before this one
-    path: Array  # [DEEPEST, 2] int64, positions and actions on the way down
+    path: Array  # [DEEPEST, 3] int64, positions, actions and points gained on the way down
     meter: Array  # [1] int64: positions in the tree
     spread: Array  # [2] float64: smallest and largest value seen
 
@@ -66,7 +66,7 @@ def new_tree(positions: int) -> Tree:
         np.zeros(four),
         np.zeros(four, np.int32),
         np.zeros(positions, np.int32),
-        np.zeros((DEEPEST, 2), np.int64),
+        np.zeros((DEEPEST, 3), np.int64),
         np.zeros(1, np.int64),
         np.zeros(2),
     )
@@ -139,10 +139,10 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
             action = select(tree, node, settings)
             if action == NO_MOVE:
                 break
-            tree.path[depth, 0], tree.path[depth, 1] = node, action
+            after, after_aux, reward = slide(rows, tree.boards[node], tree.auxes[node], action)
+            board, aux, placed, rng = spawn(after, after_aux, rng)
+            tree.path[depth, 0], tree.path[depth, 1], tree.path[depth, 2] = node, action, reward + placed
             depth += 1
-            after, after_aux, _ = slide(rows, tree.boards[node], tree.auxes[node], action)
-            board, aux, _, rng = spawn(after, after_aux, rng)
             child = outcome(tree, node, action, board, aux)
             if child == NO_NODE:
                 tree.siblings[tree.meter[SIZE]] = tree.outcomes[node, action]
@@ -153,7 +153,7 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
         while depth > 0:
             depth -= 1
             node, action = tree.path[depth, 0], tree.path[depth, 1]
-            value += slide(rows, tree.boards[node], tree.auxes[node], action)[2]
+            value += np.float64(tree.path[depth, 2])
             tree.visits[node] += 1.0
             tree.counts[node, action] += 1.0
             tree.totals[node, action] += value
