@@ -1,8 +1,8 @@
 """Model files: safetensors with metadata, opened by memory map whatever their size.
 
 A full model holds one tensor `weights`, ready to be mapped. A packed model, for shipping, keeps only the entries that
-were ever learnt, in half precision: `blocks` (which runs of 64 entries) and `packed` (their values); it is unpacked
-into memory when opened. The metadata name the game, the network and how it was trained.
+were ever learnt, a byte each, compressed (packing.py); it is unpacked into memory when opened. The metadata name the
+game, the network and how it was trained.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from ..games.disk import written
 from ..games.errors import Mistake
 from .layout import VERSION, layout_of
 from .ntuple import Evaluator, evaluator
+from .packing import unzip_weights, zip_weights
 from .patterns import Network, parse_network, write_pattern
 
 FORMAT = "afterstate-model"
-BLOCK = 64  # entries that are packed together
 CHECKED_TOGETHER = 1 << 16
 LONGEST_HEADER = 1 << 20
 SHIPPED = Path(__file__).resolve().parent.parent / "models"
 WHAT = ("afterstates", "states")
 SUFFIX = ".safetensors"
-DTYPES = {"F32": np.float32, "F16": np.float16, "U32": np.uint32}
+DTYPES = {"F32": np.float32, "U8": np.uint8, "U32": np.uint32}
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +71,17 @@ def size_of(network: Network) -> int:
     return layout_of(network).entries * network.sets
 
 
-def save_model(model: Model, path: Path | str, packed: bool = False) -> Path:
-    """Write a model under a temporary name, then rename: a kill never leaves half a file."""
+def save_model(
+    model: Model, path: Path | str, packed: bool = False, limit: int = 0, importance: Array | None = None
+) -> Path:
+    """Write a model under a temporary name, then rename: a kill never leaves half a file.
+
+    A packed one takes at most `limit` bytes (0: no limit) by leaving out what has the least `importance`.
+    """
     path = Path(path)
     metadata = _metadata(model)
     if packed:
-        tensors: dict[str, Array] = _pack(model.weights)
+        tensors: dict[str, Array] = {"packed": zip_weights(model.weights, limit, importance)}
         metadata["packed"] = "1"
     else:
         tensors = {"weights": model.weights}
@@ -152,7 +157,7 @@ def _check_places(path: Path, header: dict[str, Any], room: int) -> None:
     for name, tensor in header.items():
         begin, end = places = tensor["data_offsets"]
         shape = tensor["shape"]
-        item = {"F32": 4, "F16": 2, "U32": 4, "U64": 8, "I64": 8, "F64": 8}.get(tensor["dtype"])
+        item = {"F32": 4, "U8": 1, "U32": 4, "U64": 8, "I64": 8, "F64": 8}.get(tensor["dtype"])
         whole = all(type(n) is int and n >= 0 for n in (*places, *shape)) and len(shape) <= 8
         if item is None or not whole or end - begin != item * math.prod(shape):
             raise Mistake(f"{path}: tensor {name!r} does not fit its description")
@@ -263,31 +268,10 @@ def _what_it_is(path: Path, metadata: Mapping[str, str]) -> tuple[Game, Network]
         raise Mistake(f"{path} is not a model: its metadata make no sense") from None
 
 
-def _pack(weights: Array) -> dict[str, Array]:
-    """The blocks with anything in them, in half precision with one scale a block."""
-    padded = np.zeros(-(-weights.size // BLOCK) * BLOCK, np.float32)
-    padded[: weights.size] = weights
-    blocks = padded.reshape(-1, BLOCK)
-    used = np.flatnonzero(blocks.any(axis=1)).astype(np.uint32)
-    largest = np.abs(blocks[used]).max(axis=1, initial=0)
-    scale = np.maximum(largest, np.float32(1)).astype(np.float32) / np.float32(1024)
-    return {"blocks": used, "scale": scale, "packed": (blocks[used] / scale[:, None]).astype(np.float16)}
-
-
 def _unpack(path: Path, header: Mapping[str, Any], start: int, size: int) -> Array:
-    try:
-        blocks, scale, packed = (map_tensor(path, header[name], start) for name in ("blocks", "scale", "packed"))
-    except KeyError as error:
-        raise Mistake(f"{path}: tensor {error} of a packed model is missing") from None
-    count = -(-size // BLOCK)
-    kinds = [tensor.dtype for tensor in (blocks, scale, packed)]
-    if kinds != [np.uint32, np.float32, np.float16] or packed.shape != (*blocks.shape, BLOCK) or blocks.ndim != 1:
-        raise Mistake(f"{path}: the tensors of its packed weights do not fit together")
-    if scale.shape != blocks.shape or (len(blocks) and blocks.max() >= count):
-        raise Mistake(f"{path}: its weights do not fit its network")
+    tensor = header.get("packed", {})
+    if tensor.get("dtype") != "U8" or len(tensor["shape"]) != 1:
+        raise Mistake(f"{path}: the weights of a packed model are missing")
     if 4 * size > memory_of_this_machine():
         raise Mistake(f"{path} takes {4 * size / 1e9:,.0f} GB when it is unpacked: more than this machine has")
-    weights = np.zeros(count * BLOCK, np.float32)
-    with np.errstate(invalid="ignore", over="ignore"):  # found by check_finite
-        weights.reshape(-1, BLOCK)[blocks] = packed.astype(np.float32) * scale[:, None]
-    return weights[:size]
+    return unzip_weights(map_tensor(path, tensor, start), size, str(path))
