@@ -188,6 +188,8 @@ def test_a_reload_brings_the_game_and_the_best_score_back(visit: Visit) -> None:
     page.click("#play-restart")
     expect(page.locator("#play-moves")).to_have_text("0")
     expect(page.locator("#play-best")).to_have_text(f"{state.score:,}")
+    page.keyboard.press("u")  # a new game by mistake is no loss
+    visit.expect_board("play", state.cells)
 
 
 def test_a_restarted_server_brings_the_game_back(browser: Any, tmp_path: Path) -> None:

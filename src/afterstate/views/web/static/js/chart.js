@@ -43,12 +43,10 @@ export class Chart {
   }
 
   frame(width, height) {
-    const all = this.lines.flatMap(({ points }) => points);
-    const xs = all.map(([x]) => x);
-    const ys = all.map(([, y]) => y);
-    const high = this.options.top ?? (Math.max(...ys) || 1);
+    const most = (axis) => this.lines.reduce((top, { points }) => points.reduce((high, point) => Math.max(high, point[axis]), top), 0) || 1;
+    const high = this.options.top ?? most(1);
     const box = { left: 58, right: width - 20, top: 22, bottom: height - 40 };
-    const right = Math.max(...xs) || 1;
+    const right = most(0);
     return {
       ...box, high: high * (this.options.top ? 1 : 1.06), end: right,
       x: (value) => box.left + (value / right) * (box.right - box.left),

@@ -15,6 +15,7 @@ const bars = new Bars($("play-bars"));
 let lab = null; // games, agents and models of this server
 let current = null; // the position
 let actions = "";
+let previous = null; // the game that a new one took the place of: undo brings it back
 let queue = [];
 let busy = false;
 let asked = 0;
@@ -118,6 +119,7 @@ async function pump() {
 
 async function start(fields) {
   const position = await link.ask("play.new", fields);
+  if (current && actions) previous = { game: current.game, seed: current.seed, board: current.board, actions };
   actions = "";
   chooseGame(position.game);
   opened(position);
@@ -140,14 +142,24 @@ async function resume(game) {
   }
 }
 
+const canGoBack = () => previous?.game === current?.game;
+
 async function undo() {
-  if (busy || !actions) return;
+  if (busy || (!actions && !canGoBack())) return;
   queue = [];
   try {
-    const position = await link.ask("play.undo");
-    actions = actions.slice(0, -1);
-    opened(position);
-    say(`Undone. Score ${position.score}.`);
+    if (actions) {
+      const position = await link.ask("play.undo");
+      actions = actions.slice(0, -1);
+      opened(position);
+    } else {
+      const position = await link.ask("play.resume", previous);
+      ({ actions } = previous);
+      previous = null;
+      opened(position);
+      toast("Back in the game before.");
+    }
+    say(`Undone. Score ${current.score}.`);
   } catch (error) { oops(error); }
 }
 
@@ -155,7 +167,9 @@ function opened(position) {
   board.game = position.game;
   $("play-next").querySelector("[data-board]").dataset.palette = position.game;
   board.show(position.cells);
+  const other = current?.game !== position.game;
   after(position);
+  if (other) document.dispatchEvent(new CustomEvent("models"));
   $("play-seed").value = position.seed;
   store.set("play.game", position.game);
 }
@@ -184,7 +198,7 @@ function after(position) {
   store.set(`best.${position.game}`, best);
   $("play-best").textContent = number(best);
   hint($("play-next"), position.hint);
-  $("play-undo").disabled = !actions;
+  $("play-undo").disabled = !actions && !canGoBack();
   $("play-ask").disabled = position.over;
   $("play-over").hidden = !position.over;
   $("play-over-text").textContent = `${number(position.score)} points in ${number(position.moves)} moves, largest tile ${number(position.largest)}.`;

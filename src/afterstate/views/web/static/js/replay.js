@@ -204,7 +204,7 @@ function strip() {
   pen.fillRect(0, 0, width, height);
   if (!played) return;
   const x = (i) => 8 + (i / Math.max(1, last())) * (width - 16); // the thumb of the slider below is 16 wide
-  const high = Math.max(1, ...played.scores);
+  const high = Math.max(1, played.scores[last()]); // a score never falls
   pen.beginPath();
   pen.moveTo(x(0), height);
   const stride = Math.max(1, Math.floor(last() / width));
