@@ -164,7 +164,9 @@ class Learner:
         def zeros(kind: str, *shape: int) -> Any:
             return cuda.to_device(np.zeros(shape, words[kind]))
 
-        slots = Slots._make([*(zeros(kind, n) for kind in "uuuuuffiiuu"), cuda.to_device(np.zeros(LANES * n, owned))])
+        slots = Slots._make(
+            [*(zeros(kind, n) for kind in "uuuuufffiiuu"), cuda.to_device(np.zeros(LANES * n, owned))]
+        )
         m = n if self.lesson.restart else 1
         marks = Bookmarks(*(zeros(kind, m, 2) for kind in "uuii"), *(zeros("i", m) for _ in range(2)))
         return slots, marks

@@ -18,7 +18,7 @@ from afterstate.games.compiler import Array
 
 from .arrange import Arrangement
 from .machine import BLOCK, SIMULATED, cuda, device, float32, int32, int64, launched, thread_number
-from .steps import Lesson, make_expectation, make_worth
+from .steps import Lesson, as_it_is, make_expectation, make_plain_worth
 
 NOTHING, ALIVE = np.float32(0), np.float32(1)
 NO_MOVE, NO_GAME = -1, -1
@@ -39,18 +39,20 @@ class Boards(NamedTuple):
 
 def make_after_value(lesson: Lesson) -> Callable[..., Any]:
     """after_value(weights, after, aux): the value of an afterstate, for networks of afterstates and of states."""
-    part = make_expectation(lesson) if lesson.of_states else make_worth(lesson)
+    part = make_expectation(lesson) if lesson.of_states else make_plain_worth(lesson)
+    see = as_it_is if lesson.of_states or lesson.view is None else lesson.view
 
     @device
     def after_value(weights: Array, after: np.uint64, aux: np.uint64) -> Any:
         """Summed pair by pair, as on the CPU: the same value to the last bit."""
+        after, aux, scale = see(after, aux)
         low = (part(weights, after, aux, 0, 1) + part(weights, after, aux, 1, 1)) + (
             part(weights, after, aux, 2, 1) + part(weights, after, aux, 3, 1)
         )
         high = (part(weights, after, aux, 4, 1) + part(weights, after, aux, 5, 1)) + (
             part(weights, after, aux, 6, 1) + part(weights, after, aux, 7, 1)
         )
-        return low + high
+        return (low + high) * scale
 
     return after_value
 

@@ -30,6 +30,7 @@ from .machine import (
     LEGAL,
     REWARD,
     aux_of,
+    bits_of,
     board_of,
     cuda,
     device,
@@ -58,6 +59,8 @@ GAMES, SCORE, MOVES, BEST, REPLAYS, TILES = (
     5,
 )  # places in `stats`; then a count a tile
 STATS = 32
+SCALE_SHIFT, SCALE_BITS = 25, 31  # where an exchanged `info` holds the logarithm of a scale
+EXPONENT, ONE_EXPONENT = np.uint64(23), np.uint64(127)  # of a float32
 RATE, RESTART, RUNNING = 0, 1, 2  # places in `settings`; nothing moves unless RUNNING
 SETTINGS = 3
 MILLION = np.uint64(1_000_000)
@@ -70,10 +73,11 @@ class Slots(NamedTuple):
     boards: Any  # [games] uint64
     auxes: Any  # [games] uint64
     rngs: Any  # [games] uint64
-    before: Any  # [games] uint64, 0 when a game has just begun
+    before: Any  # [games] uint64, 0 when a game has just begun; an afterstate as the tables see it
     before_auxes: Any  # [games] uint64
     values: Any  # [games] float32, V(before)
     gains: Any  # [games] float32, reward since `before`
+    scales: Any  # [games] float32, what the tables' value of `before` is times (folded networks)
     scores: Any  # [games] int32
     moves: Any  # [games] int32
     hit: Any  # [games] uint64, the position collected in this step
@@ -131,24 +135,30 @@ def as_it_is(board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64, np
     return board, aux, WHOLE
 
 
-def make_worth(lesson: Lesson) -> Callable[..., Any]:
-    """worth(weights, board, aux, lane, wanted): this lane's part of the value of a position."""
-    tables, view = lesson.tables, lesson.view
+def make_plain_worth(lesson: Lesson) -> Callable[..., Any]:
+    """worth(weights, board, aux, lane, wanted): this lane's part of the value of a position as the tables see it."""
+    tables = lesson.tables
     read, board_of_lane, offset_of = make_read(tables), tables.board_of, tables.offset_of
 
     @device
     def worth(weights: Array, board: np.uint64, aux: np.uint64, lane: int, wanted: int) -> Any:
         return read(weights, offset_of(board, aux), board_of_lane(board, aux, lane), lane, wanted)
 
+    return worth
+
+
+def make_worth(lesson: Lesson) -> Callable[..., Any]:
+    """The same of any position: a folded network sees a smaller one."""
+    plain, view = make_plain_worth(lesson), lesson.view
     if view is None:
-        return worth
+        return plain
 
     @device
-    def scaled_worth(weights: Array, board: np.uint64, aux: np.uint64, lane: int, wanted: int) -> Any:
+    def worth(weights: Array, board: np.uint64, aux: np.uint64, lane: int, wanted: int) -> Any:
         board, aux, scale = view(board, aux)
-        return times(worth(weights, board, aux, lane, wanted), scale)
+        return times(plain(weights, board, aux, lane, wanted), scale)
 
-    return scaled_worth
+    return worth
 
 
 def make_expectation(lesson: Lesson) -> Callable[..., Any]:
@@ -170,19 +180,22 @@ def make_expectation(lesson: Lesson) -> Callable[..., Any]:
     return expectation
 
 
-def make_best(lesson: Lesson, worth: Callable[..., Any]) -> Callable[..., Any]:
-    """best_move(weights, rows, board, aux, lane) -> total, value, after, after_aux, reward; after is 0 if none."""
-    slide = lesson.game.rules.slide
+def make_best(lesson: Lesson, worth: Callable[..., Any], view: Callable[..., Any] | None) -> Callable[..., Any]:
+    """best_move(weights, rows, board, aux, lane): the best move, and its afterstate as the tables see it.
+
+    -> total, value, after, after_aux, reward, seen, seen_aux, scale; after is 0 if no move is legal. A folded network
+    folds every afterstate once, in the lane that slid it; `worth` reads what is seen.
+    """
+    slide, see = lesson.game.rules.slide, view or as_it_is
+    folds, needs_aux = view is not None, lesson.needs_aux
 
     @device
-    def seen_aux(held: Any, lane: int) -> Any:
-        return aux_of(held, lane)
+    def aux_seen(held: Any, lane: int) -> Any:
+        return aux_of(held, lane) if needs_aux else ZERO
 
     @device
-    def no_aux(held: Any, lane: int) -> Any:
-        return ZERO
-
-    aux_seen = seen_aux if lesson.needs_aux else no_aux
+    def scale_of(info: int) -> Any:
+        return float32(1 << ((info >> SCALE_SHIFT) & SCALE_BITS)) if folds else WHOLE
 
     @device
     def better(info: int, value: Any, total: Any, which: int) -> Any:
@@ -192,7 +205,11 @@ def make_best(lesson: Lesson, worth: Callable[..., Any]) -> Callable[..., Any]:
     @device
     def best_move(weights: Array, rows: Array, board: np.uint64, aux: np.uint64, lane: int) -> Any:
         after, after_aux, reward = slide(rows, board, aux, lane & 3)
-        held = exchange(after, after_aux, int32(reward) | int32(LEGAL if after != board else 0))
+        seen, seen_aux, scale = see(after, after_aux)
+        info = int32(reward) | int32(LEGAL if after != board else 0)
+        if folds:
+            info |= int32((bits_of(scale) >> EXPONENT) - ONE_EXPONENT) << int32(SCALE_SHIFT)
+        held = exchange(seen, seen_aux, info)
         b0, b1, b2, b3 = board_of(held, 0), board_of(held, 1), board_of(held, 2), board_of(held, 3)
         i0, i1, i2, i3 = info_of(held, 0), info_of(held, 1), info_of(held, 2), info_of(held, 3)
         v0, v1, v2, v3 = sum_lanes_4(
@@ -201,6 +218,9 @@ def make_best(lesson: Lesson, worth: Callable[..., Any]) -> Callable[..., Any]:
             worth(weights, b2, aux_seen(held, 2), lane, i2 & LEGAL),
             worth(weights, b3, aux_seen(held, 3), lane, i3 & LEGAL),
         )
+        if folds:
+            v0, v1 = times(v0, scale_of(i0)), times(v1, scale_of(i1))
+            v2, v3 = times(v2, scale_of(i2)), times(v3, scale_of(i3))
         total, value, chosen, info, which = NOTHING, NOTHING, ZERO, int32(0), int32(-1)
         if better(i0, v0, total, which):
             total, value, chosen, info, which = v0 + float32(i0 & REWARD), v0, b0, i0, int32(0)
@@ -210,7 +230,14 @@ def make_best(lesson: Lesson, worth: Callable[..., Any]) -> Callable[..., Any]:
             total, value, chosen, info, which = v2 + float32(i2 & REWARD), v2, b2, i2, int32(2)
         if better(i3, v3, total, which):
             total, value, chosen, info, which = v3 + float32(i3 & REWARD), v3, b3, i3, int32(3)
-        return total, value, chosen, aux_of(held, max(which, int32(0))), info & REWARD
+        lane_of_it = max(which, int32(0))
+        seen_aux, scale = aux_of(held, lane_of_it), scale_of(info)
+        real, real_aux = chosen, seen_aux
+        if folds:
+            held = exchange(after, after_aux, info)
+            real, real_aux = board_of(held, lane_of_it), aux_of(held, lane_of_it)
+            real = real if which >= 0 else ZERO
+        return total, value, real, real_aux, info & REWARD, chosen, seen_aux, scale
 
     return best_move
 
@@ -319,22 +346,21 @@ def make_go_on(lesson: Lesson) -> Callable[..., Any]:
 
 def make_learn(lesson: Lesson) -> Callable[..., Any]:
     """learn(weights, records, board, aux, lane, error): collect an error; the bits of the weights owned."""
-    tables, view = lesson.tables, lesson.view or as_it_is
+    tables = lesson.tables
     collect, board_of_lane, offset_of = make_collect(tables, lesson.words), tables.board_of, tables.offset_of
 
     @device
     def learn(weights: Array, records: Array, board: np.uint64, aux: np.uint64, lane: int, error: Any) -> Any:
-        board, aux, scale = view(board, aux)
         turned = board_of_lane(board, aux, lane)
-        return collect(weights, records, offset_of(board, aux), turned, lane, hit_of(error / scale))
+        return collect(weights, records, offset_of(board, aux), turned, lane, hit_of(error))
 
     return learn
 
 
 def make_choose_afterstates(lesson: Lesson) -> Any:
     """The kernel that chooses by the values of afterstates, and collects their errors."""
-    best_move, learn = make_best(lesson, make_worth(lesson)), make_learn(lesson)
-    finish, go_on = make_finish(lesson), make_go_on(lesson)
+    best_move, learn = make_best(lesson, make_plain_worth(lesson), lesson.view), make_learn(lesson)
+    finish, go_on, folds = make_finish(lesson), make_go_on(lesson), lesson.view is not None
 
     @launched
     def choose(
@@ -344,16 +370,15 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
         g, lane = thread >> LANE_BITS, int32(thread & LANE_MASK)
         if settings[RUNNING] == NOTHING:
             return
-        before, before_aux, gain, value_before = (
-            slots.before[g],
-            slots.before_auxes[g],
-            slots.gains[g],
-            slots.values[g],
+        before, before_aux = slots.before[g], slots.before_auxes[g]
+        gain, value_before, scale_before = slots.gains[g], slots.values[g], slots.scales[g]
+        total, value, after, after_aux, reward, seen, seen_aux, scale = best_move(
+            weights, rows, slots.boards[g], slots.auxes[g], lane
         )
-        total, value, after, after_aux, reward = best_move(weights, rows, slots.boards[g], slots.auxes[g], lane)
         owned = int32(0)
         if before != ZERO:
-            owned = learn(weights, records, before, before_aux, lane, (gain + total) - value_before)
+            error = (gain + total) - value_before
+            owned = learn(weights, records, before, before_aux, lane, error / scale_before if folds else error)
         slots.owned[thread] = owned
         meet()
         if lane == 0:
@@ -361,7 +386,8 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
             if after == ZERO:
                 finish(rows, g, slots, marks, stats, settings)
             else:
-                slots.before[g], slots.before_auxes[g], slots.values[g] = after, after_aux, value
+                slots.before[g], slots.before_auxes[g] = seen, seen_aux
+                slots.values[g], slots.scales[g] = value, scale
                 slots.gains[g] = go_on(g, slots, marks, after, after_aux, reward)
 
     return choose
@@ -369,7 +395,8 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
 
 def make_choose_states(lesson: Lesson) -> Any:
     """The kernel that chooses by the expected value of the next state, and collects the errors of states."""
-    best_move, learn = make_best(lesson, make_expectation(lesson)), make_learn(lesson)
+    best_move, learn = make_best(lesson, make_expectation(lesson), None), make_learn(lesson)
+    see = lesson.view or as_it_is
     worth, finish, go_on = make_worth(lesson), make_finish(lesson), make_go_on(lesson)
 
     @launched
@@ -381,19 +408,16 @@ def make_choose_states(lesson: Lesson) -> Any:
         if settings[RUNNING] == NOTHING:
             return
         board, aux = slots.boards[g], slots.auxes[g]
-        before, before_aux, gain, value_before = (
-            slots.before[g],
-            slots.before_auxes[g],
-            slots.gains[g],
-            slots.values[g],
-        )
+        before, before_aux = slots.before[g], slots.before_auxes[g]
+        gain, value_before = slots.gains[g], slots.values[g]
         value = sum_lanes(worth(weights, board, aux, lane, 1))
-        _, _, after, after_aux, reward = best_move(weights, rows, board, aux, lane)
+        _, _, after, after_aux, reward, _, _, _ = best_move(weights, rows, board, aux, lane)
         ended = after == ZERO
         owned = int32(0)
         if before != ZERO:
-            target = NOTHING if ended else value
-            owned = learn(weights, records, before, before_aux, lane, (gain + target) - value_before)
+            error = (gain + (NOTHING if ended else value)) - value_before
+            seen, seen_aux, scale = see(before, before_aux)
+            owned = learn(weights, records, seen, seen_aux, lane, error / scale)
         slots.owned[thread] = owned
         meet()
         if lane == 0:
@@ -410,7 +434,8 @@ def make_choose_states(lesson: Lesson) -> Any:
 
 def make_apply(lesson: Lesson) -> Any:
     """The kernel that settles the weights hit in this step, each by the lane that owns it."""
-    tables, view = lesson.tables, lesson.view or as_it_is
+    tables = lesson.tables
+    see = (lesson.view or as_it_is) if lesson.of_states else as_it_is  # hits of afterstates are as they were seen
     settle, board_of_lane, offset_of = make_settle(tables, lesson.words), tables.board_of, tables.offset_of
 
     @launched
@@ -419,7 +444,7 @@ def make_apply(lesson: Lesson) -> Any:
         owned = int32(slots.owned[thread])
         if owned != 0 and settings[RUNNING] != NOTHING:
             g = thread >> LANE_BITS
-            board, aux, _ = view(slots.hit[g], slots.hit_auxes[g])
+            board, aux, _ = see(slots.hit[g], slots.hit_auxes[g])
             turned = board_of_lane(board, aux, int32(thread & LANE_MASK))
             settle(weights, records, offset_of(board, aux), turned, owned, settings[RATE])
 

@@ -51,7 +51,7 @@ HIT, HITS_SHIFT, HALF_A_HIT = np.uint64(1 << 44), np.uint64(44), np.uint64(1 << 
 NOTHING, WHOLE, HALF = np.float32(0), np.float32(1), np.float32(0.5)
 SIXTEEN, SIXTEENTH = np.float32(16), np.float32(1 / 16)
 NO_BITS = np.int32(0)
-MOST_PATTERNS = 31
+MOST_PATTERNS = 32
 AT_ONCE = 8
 
 
@@ -157,6 +157,10 @@ def _mine(tables: Tables, pattern: int) -> Link:
         return not shared or lane // symmetries == turn
 
     return mine
+
+
+def _bit(pattern: int) -> np.int32:
+    return np.uint32(1 << pattern).view(np.int32)
 
 
 def _groups(tables: Tables) -> list[range]:
@@ -282,7 +286,7 @@ def _collect_both(first: Link, second: Link) -> Link:
 
 
 def _collect_one(tables: Tables, others: Link, pattern: int, words: int) -> Link:
-    bit, stride = np.int32(1 << pattern), np.uint64(words)
+    bit, stride = _bit(pattern), np.uint64(words)
     entry, mine, own = tables.entries[pattern], _mine(tables, pattern), make_own(tables.stage_size)
 
     @device
@@ -362,7 +366,7 @@ def _settle_both(first: Link, second: Link) -> Link:
 
 
 def _settle_td(tables: Tables, others: Link, pattern: int) -> Link:
-    bit, share, entry = np.int32(1 << pattern), np.float32(1 / tables.reads), tables.entries[pattern]
+    bit, share, entry = _bit(pattern), np.float32(1 / tables.reads), tables.entries[pattern]
 
     @device
     def settle(weights: Array, records: Array, offset: np.uint64, board: np.uint64, owned: int, rate: Any) -> None:
@@ -381,7 +385,7 @@ def _settle_td(tables: Tables, others: Link, pattern: int) -> Link:
 
 
 def _settle_tc(tables: Tables, others: Link, pattern: int) -> Link:
-    bit, share, entry = np.int32(1 << pattern), np.float32(1 / tables.reads), tables.entries[pattern]
+    bit, share, entry = _bit(pattern), np.float32(1 / tables.reads), tables.entries[pattern]
 
     @device
     def settle(weights: Array, records: Array, offset: np.uint64, board: np.uint64, owned: int, rate: Any) -> None:
