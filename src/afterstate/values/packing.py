@@ -19,6 +19,7 @@ BLOCK, GROUP = 64, 16
 GROUPS = BLOCK // GROUP
 STEPS = 127  # of a byte, to each side of 0
 RECORD = 4 + 2 * GROUPS + BLOCK  # bytes of a block: number, sizes, shares
+DENSEST = 30  # bytes that a block takes in the stream at the very least, worth trying
 LARGEST, SMALLEST = np.float32(65504), np.float32(1e-3)  # sizes that half precision holds
 
 
@@ -35,15 +36,16 @@ def zip_weights(weights: Array, limit: int = 0, importance: Array | None = None)
     used = np.flatnonzero(blocks.any(axis=1))
     if importance is not None:
         used = used[np.argsort(-blocks_of(importance).sum(axis=1, dtype=np.float64)[used], kind="stable")]
-    kept, low = len(used), 0
-    stream = _stream(blocks, np.sort(used))
-    while limit and len(stream) > limit and kept > low + len(used) // 200 + 1:
-        kept = max(low + 1, min(kept - 1, round(kept * limit / len(stream) * 0.995)))
+    kept = min(len(used), limit // DENSEST) if limit else len(used)
+    stream = _stream(blocks, np.sort(used[:kept]))
+    while limit and len(stream) > limit and kept > 1:
+        kept = min(kept - 1, max(1, int(0.995 * kept * limit / len(stream))))
         stream = _stream(blocks, np.sort(used[:kept]))
     return np.frombuffer(stream, np.uint8)
 
 
 def _stream(blocks: Array, used: Array) -> bytes:
+    """Number, sizes and shares of these blocks, compressed."""
     groups = blocks[used].reshape(-1, GROUPS, GROUP)
     sizes = np.clip(np.abs(groups).max(axis=2, initial=0), SMALLEST, LARGEST).astype(np.float16)
     shares = np.rint(groups * (STEPS / sizes.astype(np.float32))[:, :, None])
