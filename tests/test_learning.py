@@ -1,0 +1,242 @@
+"""Learning rules: by hand, against their slow twin, and by whether they learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import slow_learning as slow
+
+from afterstate import games
+from afterstate.games.errors import Mistake
+from afterstate.learning import Run, TrainConfig, make_trainer
+from afterstate.learning.cpu import CpuTrainer
+from afterstate.learning.rules import (
+    adjust,
+    adjust_coherently,
+    backward_target,
+    delayed_error,
+    history_of,
+    promote_all,
+    reader,
+)
+from afterstate.learning.schedules import parse_schedule
+from afterstate.values.ntuple import evaluator
+from afterstate.values.patterns import parse_network
+
+F = np.float32
+SMALL = "tiny"
+
+# --- one update, by hand -------------------------------------------------------------------------------------
+
+
+def test_td_moves_every_entry_by_rate_times_error() -> None:
+    weights, entries = np.array([1, 2, 3, 4], F), np.array([0, 2, 2], np.uint32)
+    adjust(weights, np.zeros(2, F), entries, F(10), F(0.1))
+    assert weights.tolist() == [2, 2, 5, 4]  # an entry that is read twice moves twice
+
+
+def test_tc_scales_by_how_well_errors_agree() -> None:
+    weights, memory, entries = np.zeros(3, F), np.zeros(6, F), np.array([1], np.uint32)
+    for error, weight, total, path in (
+        (10, 1.0, 10, 10),  # fresh: full rate
+        (-5, 0.5, 5, 15),  # |10| / 10 of -0.5
+        (3, 0.5 + 0.3 * 5 / 15, 8, 18),  # |5| / 15 of 0.3
+    ):
+        adjust_coherently(weights, memory, entries, F(error), F(0.1))
+        assert weights[1] == pytest.approx(weight)
+        assert memory[2:4].tolist() == [total, path]
+    assert weights[[0, 2]].tolist() == [0, 0]
+
+
+def test_delayed_error_discounts_what_followed() -> None:
+    ring = np.array([16, 2, 4, 8], F)  # errors 4, 1, 2, 3: number 4 has taken the place of number 0
+    assert delayed_error(ring, 4, 1, 5, F(0.5)) == 2 + 4 / 2 + 8 / 4 + 16 / 8
+    assert delayed_error(ring, 4, 3, 5, F(0.5)) == 8 + 16 / 2
+    assert delayed_error(ring, 4, 1, 5, F(1)) == 30  # n-step
+
+
+def test_backward_target_mixes_outcome_and_value() -> None:
+    assert backward_target(F(4), F(100), F(60), F(0)) == 64
+    assert backward_target(F(4), F(100), F(60), F(0.5)) == 84
+    assert backward_target(F(4), F(100), F(60), F(1)) == 104
+
+
+def test_history_reaches_to_a_tenth() -> None:
+    assert [history_of(decay) for decay in (0, 0.5, 0.8)] == [1, 4, 11]
+    assert history_of(0, steps=3) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "rates"),
+    [
+        ("0.1", (0.1, 0.1, 0.1)),
+        ("0.5>0.01", (0.5, 0.255, 0.01)),
+        ("1>>0.01", (1, 0.1, 0.01)),
+        ("0.1,0.01@0.5", (0.1, 0.01, 0.01)),
+        ("1,1>0@0.5", (1, 1, 0)),
+    ],
+)
+def test_schedules(text: str, rates: tuple[float, ...]) -> None:
+    assert [parse_schedule(text).at(done) for done in (0, 0.5, 1)] == pytest.approx(rates)
+
+
+@pytest.mark.parametrize("text", ["fast", "0.1>", "1>>0", "0.1,0.2", "0.1@0.5", "1@2", "-1", ""])
+def test_wrong_schedules_are_refused(text: str) -> None:
+    with pytest.raises(Mistake):
+        parse_schedule(text)
+
+
+# --- whole stretches, against the slow twin ------------------------------------------------------------------
+
+TURNS, FEW_TURNS = 250, 25  # several games come to their end
+
+
+def compiled(**settings: Any) -> tuple[CpuTrainer, Any]:
+    config = TrainConfig(network=SMALL, threads=1, seed=3, games=1, **settings)
+    trainer = make_trainer(config)
+    assert isinstance(trainer, CpuTrainer)
+    return trainer, evaluator(config.the_game, config.the_network)
+
+
+@pytest.mark.parametrize(
+    ("settings", "twin"),
+    [
+        ({"rule": "td"}, partial(slow.forward, rate=0.1, coherent=False, decay=0, history=1)),
+        ({"rule": "tc"}, partial(slow.forward, rate=1, coherent=True, decay=0, history=1)),
+        ({"rule": "tc", "decay": 0.5}, partial(slow.forward, rate=1, coherent=True, decay=0.5, history=4)),
+        ({"rule": "td", "steps": 3}, partial(slow.forward, rate=0.1, coherent=False, decay=1, history=3)),
+        (
+            {"rule": "td", "direction": "backward"},
+            partial(slow.backward, rate=0.1, coherent=False, decay=0, of_states=False),
+        ),
+        (
+            {"rule": "tc", "decay": 0.5, "direction": "backward"},
+            partial(slow.backward, rate=1, coherent=True, decay=0.5, of_states=False),
+        ),
+        ({"rule": "td", "of": "states"}, partial(slow.forward_states, rate=0.1, coherent=False)),
+        (
+            {"rule": "td", "of": "states", "direction": "backward"},
+            partial(slow.backward, rate=0.1, coherent=False, decay=0, of_states=True),
+        ),
+    ],
+    ids=["td", "tc", "tc(0.5)", "3-step", "backward", "tc(0.5) backward", "states", "states backward"],
+)
+def test_loops_equal_their_slow_twin(settings: dict[str, Any], twin: Callable[..., None]) -> None:
+    trainer, e = compiled(**settings)
+    rate = trainer.config.phase_list[0].rate.at(0)
+    table = slow.Table(trainer.network)
+    # Expectations are summed differently, so after a while a tie between mirror images falls the other way.
+    turns = FEW_TURNS if settings == {"rule": "td", "of": "states"} else TURNS
+    twin(trainer.game, table, 3, turns)
+    moves = sum(trainer.advance(1, 1 << 40, rate).moves for _ in range(turns))
+    assert moves > turns
+    state = trainer.game.new(9)
+    for _ in range(30):
+        state = state.play(state.legal[0])
+        assert float(e.value(trainer.weights(), state.board, state.aux)) == pytest.approx(
+            table.value(int(state.board)), rel=1e-3, abs=0.05
+        )
+
+
+# --- do they learn? ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rule": "td"},
+        {"rule": "tc"},
+        {"rule": "tc", "decay": 0.5},
+        {"rule": "td", "steps": 3},
+        {"rule": "tc", "direction": "backward", "decay": 0.5},
+        {"rule": "td", "of": "states", "rate": "0.5", "games": 600},
+        {"rule": "tc", "start": "restart"},
+        {"rule": "tc", "start": "carousel"},
+        {"rule": "tc", "stages": "512"},
+        {"rule": "td", "optimism": 5000.0},
+        {"phases": "td:0.1:0.5,tc:1:0.5"},
+        {"rule": "tc", "threads": 2},
+    ],
+    ids=str,
+)
+def test_every_rule_learns_2048(settings: dict[str, Any]) -> None:
+    run = Run.begin(TrainConfig(**{"network": SMALL, "threads": 1, "games": 1500, "block": 100} | settings), None)
+    means: list[float] = []
+    run.train(lambda line, _: means.append(line["mean"]) if line else None)
+    assert run.progress.games >= 600
+    assert means[-1] > 2.5 * 1100  # a random player makes 1,100
+    assert means[-1] > 1.25 * means[0]
+
+
+@pytest.mark.parametrize(("name", "by_hint"), [("threes", True), ("threes-phone", False)])
+def test_threes_is_learnt(name: str, by_hint: bool) -> None:
+    run = Run.begin(TrainConfig(game=name, network=SMALL, threads=1, games=2000, block=200, by_hint=by_hint), None)
+    means: list[float] = []
+    run.train(lambda line, _: means.append(line["mean"]) if line else None)
+    assert means[-1] > 1.5 * means[0]
+
+
+# --- stages --------------------------------------------------------------------------------------------------
+
+
+def test_an_unlearnt_entry_reads_the_stage_before_and_becomes_its_copy() -> None:
+    network = parse_network("tiny", (9, 11))
+    e = evaluator(games.get("2048"), network)
+    read, own = reader(network, e.entries)
+    weights = np.full(e.size, np.nan, F)
+    weights[: e.entries] = 7
+    weights[1 * e.entries + 5] = 3
+    third = np.uint32(3 * e.entries + 5)
+    assert read(weights, third) == 3  # stage 3 -> 1
+    assert read(weights, third + np.uint32(1)) == 7  # stage 3 -> 1 -> 0
+    assert np.isnan(weights[third])
+    own(weights, np.array([third], np.uint32))
+    assert weights[third] == 3
+    weights[third] += 1
+    promote_all(weights, network, e.entries)
+    assert not np.isnan(weights).any()
+    assert weights[third] == 4
+    assert weights[2 * e.entries + 5] == 7
+
+
+# --- what must not happen ------------------------------------------------------------------------------------
+
+
+def test_divergence_is_noticed() -> None:
+    run = Run.begin(TrainConfig(network="tiny", rule="td", rate="50", threads=1, games=3000), None)
+    with pytest.raises(Mistake, match="diverged"):
+        run.train()
+
+
+def test_too_much_memory_is_refused_before_it_is_taken() -> None:
+    config = TrainConfig(network="0123456,1234567", stages="1024,2048,4096,8192,16384,32768", games=1)
+    with pytest.raises(Mistake, match="GB of memory"):
+        make_trainer(config)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"decay": 2.0},
+        {"steps": 3, "decay": 0.5},
+        {"stages": "1000"},
+        {"phases": "td:0.1:0.5"},
+        {"phases": "sgd:0.1:1"},
+        {"by_hint": True},
+        {"game": "threes", "by_hint": True, "of": "states"},
+        {"threads": 0},
+        {"seconds": float("nan")},
+        {"games": -1},
+        {"rate": "quick"},
+        {"game": "chess"},
+        {"network": "zzz"},
+    ],
+    ids=str,
+)
+def test_wrong_settings_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(Mistake):
+        TrainConfig(**settings)

@@ -1,0 +1,190 @@
+"""Run folders: exact resumption, kills, locks, and the commands around them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from afterstate.cli import main
+from afterstate.games.errors import Mistake
+from afterstate.learning import Run, TrainConfig, read_metrics
+from afterstate.values import open_model
+
+CONFIG = TrainConfig(network="tiny", rule="td", rate="0.2>0.05", threads=1, games=900, block=100, seed=5)
+
+
+def finished(folder: Path, config: TrainConfig = CONFIG) -> Path:
+    Run.begin(config, folder).train()
+    return folder
+
+
+def weights(folder: Path) -> np.ndarray:
+    return np.array(open_model(folder / "last.safetensors").weights)
+
+
+def without_time(folder: Path) -> list[dict[str, object]]:
+    lines = read_metrics(folder)
+    return [{k: v for k, v in line.items() if k not in ("seconds", "moves_per_second")} for line in lines]
+
+
+def test_a_run_leaves_a_whole_folder(tmp_path: Path) -> None:
+    folder = finished(tmp_path / "run")
+    names = {path.name for path in folder.iterdir()}
+    assert names == {
+        "run.toml",
+        "metrics.jsonl",
+        "best.safetensors",
+        "last.safetensors",
+        "checkpoint.safetensors",
+        "run.lock",
+    }
+    lines = read_metrics(folder)
+    assert [line["games"] for line in lines] == list(range(100, 1000, 100))
+    assert lines[0]["rate"] > lines[-1]["rate"]
+    assert TrainConfig.read(folder / "run.toml") == CONFIG
+    assert open_model(folder).training["games"] == 900
+
+
+def test_one_thread_gives_the_same_weights_twice(tmp_path: Path) -> None:
+    assert np.array_equal(weights(finished(tmp_path / "a")), weights(finished(tmp_path / "b")))
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"rule": "tc", "rate": "1", "decay": 0.5}, {"rule": "td", "direction": "backward"}]
+)
+def test_a_stopped_and_resumed_run_equals_a_straight_one(tmp_path: Path, settings: dict[str, object]) -> None:
+    config = TrainConfig(**vars(CONFIG) | settings)  # type: ignore[arg-type]
+    straight = finished(tmp_path / "straight", config)
+    run = Run.begin(config, tmp_path / "stopped")
+
+    def stop_early(line: object, progress: object) -> None:
+        run.stopping = run.progress.games > 400
+
+    run.train(stop_early)
+    assert run.progress.games < 900
+    Run.resume(tmp_path / "stopped").train()
+    assert np.array_equal(weights(tmp_path / "stopped"), weights(straight))
+    assert without_time(tmp_path / "stopped") == without_time(straight)
+
+
+def begun_elsewhere(folder: Path, *flags: str) -> subprocess.Popen[bytes]:
+    words = ["train", "--network", "tiny", "--rule", "td", "--threads", "1", "--block", "100", "--seed", "5"]
+    environment = os.environ | {"AFTERSTATE_QUIET": "1"}
+    command = [sys.executable, "-m", "afterstate", *words, "--out", str(folder), *flags]
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(1200):
+        if path.exists():
+            return
+        assert process.poll() is None, process.stderr.read() if process.stderr else b""
+        time.sleep(0.1)
+    raise AssertionError(f"{path} never came")
+
+
+def test_a_killed_run_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
+    config = TrainConfig(network="tiny", rule="td", threads=1, games=6000, block=100, seed=5)
+    straight = finished(tmp_path / "straight", config)
+    folder = tmp_path / "killed"
+    process = begun_elsewhere(folder, "--games", "6000", "--checkpoint", "0.2")
+    wait_for(folder / "checkpoint.safetensors", process)
+    process.kill()
+    process.communicate()
+    Run.resume(folder).train()
+    assert np.array_equal(weights(folder), weights(straight))
+    assert without_time(folder) == without_time(straight)
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    process = begun_elsewhere(folder, "--seconds", "600", "--checkpoint", "0.2")
+    wait_for(folder / "checkpoint.safetensors", process)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert f"afterstate train --resume {folder}" in out.decode()
+    assert open_model(folder).training["games"] > 0
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
+    run = Run.begin(CONFIG, tmp_path / "run")
+    with pytest.raises(Mistake, match="another process"):
+        Run.resume(tmp_path / "run")
+    run.train()
+    with pytest.raises(Mistake, match="already holds a run"):
+        Run.begin(CONFIG, tmp_path / "run")
+
+
+def test_a_longer_budget_goes_on(tmp_path: Path) -> None:
+    folder = finished(tmp_path / "run")
+    Run.resume(folder, games=1100).train()
+    assert [line["games"] for line in read_metrics(folder)][-1] == 1100
+
+
+def test_two_threads_finish_their_games(tmp_path: Path) -> None:
+    folder = finished(tmp_path / "run", TrainConfig(**vars(CONFIG) | {"threads": 2}))
+    assert read_metrics(folder)[-1]["games"] >= 900
+
+
+@pytest.mark.parametrize("content", ['games = "many"\n', "colour = 1\n", "games = \n", 'rule = "sgd"\n'])
+def test_a_broken_run_file_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "run.toml").write_text(content)
+    with pytest.raises(Mistake):
+        Run.resume(tmp_path)
+
+
+# --- commands ------------------------------------------------------------------------------------------------
+
+
+def test_train_reports_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--network", "tiny", "--rule", "td", "--threads", "1", "--games", "300", "--block", "100"]
+    assert main(["train", "2048", *flags, "--out", str(tmp_path / "r"), "--json", "-", "--quiet"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["games"] == 300
+    assert result["complete"]
+    assert {"moves", "seconds", "moves_per_second", "mean"} <= set(result)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "chess", "--games", "1"],
+        ["train", "--games", "1", "--network", "x9"],
+        ["train"],
+        ["train", "--resume", "/nowhere/at/all"],
+        ["plot"],
+        ["plot", "/nowhere/at/all"],
+        ["networks", "q"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_commands_complain_in_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("afterstate: ")
+    assert error.count("\n") == 1
+
+
+def test_plot_draws_png_and_svg(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = finished(tmp_path / "run")
+    assert main(["plot", str(folder), str(folder), "--names", "one,two"]) == 0
+    assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert "one" in (folder / "curve.svg").read_text() or "<svg" in (folder / "curve.svg").read_text()
+
+
+def test_networks_are_listed_with_pictures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["networks"]) == 0
+    out = capsys.readouterr().out
+    assert "8x6" in out
+    assert "■ ■ ■ ■" in out
+    assert main(["networks", "4x6", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["networks"][0]["entries"] == 4 * 16**6
