@@ -92,7 +92,7 @@ def test_wrong_schedules_are_refused(text: str) -> None:
 
 # --- whole stretches, against the slow twin ------------------------------------------------------------------
 
-TURNS, FEW_TURNS = 250, 25  # several games come to their end
+TURNS, FEW_TURNS = 250, 12  # several games come to their end
 
 
 def compiled(**settings: Any) -> tuple[CpuTrainer, Any]:
