@@ -42,9 +42,6 @@ class Lanes:
     def __or__(self, other: Any) -> Lanes:
         return self._with("or_", other)
 
-    def __add__(self, other: Any) -> Lanes:
-        return self._with("add", other)
-
     def __xor__(self, other: Any) -> Lanes:
         return self._with("xor", other)
 
