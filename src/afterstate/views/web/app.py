@@ -20,6 +20,7 @@ from starlette.staticfiles import StaticFiles
 from ... import games
 from ...games import Mistake
 from ...games.board import ACTIONS
+from ...search.agents import needs_model
 from .. import palette
 from .connections import ImpatientProtocol
 from .fields import Fields
@@ -81,7 +82,7 @@ async def games_listed(shop: Shop, request: Request) -> dict[str, Any]:
     known = [games.get(name) for name in games.names()]
     return {
         "games": [{"name": g.name, "title": g.title, "summary": g.summary, "tiles": list(g.tiles)} for g in known],
-        "agents": [{"spec": spec, "title": title} for spec, title in MENU],
+        "agents": [{"spec": spec, "title": title, "model": needs_model(spec)} for spec, title in MENU],
         "training": shop.trainings.choices(),
     }
 

@@ -76,8 +76,11 @@ function players(prefix, game) {
   const menu = lab.agents.map(({ spec, title }) => [spec, title]);
   if (!menu.some(([spec]) => spec === kept)) menu.unshift([kept, kept]);
   fill($(`${prefix}-agent`), [...menu, [OTHER, "another…"]], kept);
+  $(`${prefix}-model`).disabled = !readsModel(kept);
   fill($(`${prefix}-model`), models.length ? models.map(({ name, title }) => [name, title]) : [["", "none found"]], store.get(`${prefix}.model`));
 }
+
+const readsModel = (agent) => lab.agents.find(({ spec }) => spec === agent)?.model ?? true;
 
 // Before the tabs hear of a choice: an agent of one's own is asked for, and what was chosen is remembered.
 function keepPlayers(prefix) {
@@ -86,6 +89,7 @@ function keepPlayers(prefix) {
     const choice = event.target.value === OTHER ? window.prompt("Which agent? Such as expectimax:500ms, mcts:2000 or rollouts:50", kept) : event.target.value;
     store.set(`${prefix}.agent`, choice?.trim() || kept);
     if (event.target.value === OTHER) document.dispatchEvent(new CustomEvent("models"));
+    $(`${prefix}-model`).disabled = !readsModel(event.target.value);
   }, { capture: true });
   $(`${prefix}-model`).addEventListener("change", (event) => store.set(`${prefix}.model`, event.target.value), { capture: true });
 }
