@@ -12,7 +12,7 @@ import tyro
 
 from afterstate.games.errors import Mistake
 from afterstate.reports import find_report
-from afterstate.reports.report import Scale
+from afterstate.reports.report import Report, Scale
 from afterstate.reports.steps import Experiment
 
 from .flags import say, write_json
@@ -51,6 +51,8 @@ class Command:
     """Show the steps and what is done of them, and run nothing."""
     write: bool = False
     """Write the page from what is done, and run nothing."""
+    steps_only: bool = False
+    """Run the steps and write no page (it can be written later, elsewhere, with --write)."""
     slim: bool = False
     """Remove the weights of a run once its test is done (D2 at full scale makes eight runs)."""
     watch: bool = False
@@ -83,13 +85,18 @@ def run(command: Command) -> int:
         main(["watch", "--agent", "mcts:d1", "--seed", str(command.seed)])
     if not command.write:
         experiment.perform(steps, command.only)
-    page = command.page or (Path("docs/results") if scale.full else folder) / f"{report.name}.md"
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(report.page(experiment, scale, page.parent), encoding="utf-8")
     if command.json:
         write_json({name: done.__dict__ for name, done in experiment.done.items()}, command.json)
-    _tell(command)(f"{page}: {len(experiment.done)} of {len(steps)} steps are done")
+    where = folder if command.steps_only else write_page(command, report, experiment, scale)
+    _tell(command)(f"{where}: {len(experiment.done)} of {len(steps)} steps are done")
     return 0
+
+
+def write_page(command: Command, report: Report, experiment: Experiment, scale: Scale) -> Path:
+    page = command.page or (Path("docs/results") if scale.full else experiment.folder) / f"{report.name}.md"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(report.page(experiment, scale, page.parent), encoding="utf-8")
+    return page
 
 
 def _tell(command: Command) -> Callable[[str], None]:
