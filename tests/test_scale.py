@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -22,7 +23,9 @@ from afterstate.arena.evaluate import Evaluation, evaluate
 from afterstate.arena.records import Record
 from afterstate.arena.scale import evaluate_on_ray, order_of
 from afterstate.arena.statistics import Statistics
+from afterstate.arena.sweep import claim, read_sweep
 from afterstate.arena.together import NO_LIMIT, TogetherTrainer, together
+from afterstate.arena.tune import sweep_on_ray
 from afterstate.games import Mistake
 from afterstate.learning.config import TrainConfig
 from afterstate.learning.runs import Progress, Run
@@ -259,3 +262,58 @@ def test_bad_numbers_of_nodes(tmp_path: Path) -> None:
     result = command("train", "--seconds", "1", "--on", "ray", "--nodes", "0", "--out", folder)
     assert "--nodes is a whole number from 1 on" in complaint(result)
     assert "--on ray" in complaint(command("train", "--seconds", "1", "--nodes", "2", "--out", folder))
+
+
+GRID = """
+[train]
+network = "tiny"
+rule = "td"
+threads = 1
+block = 100
+seed = 2
+games = {games}
+[grid]
+rate = [0.1, 0.0001]
+[stop]
+grace = 0.25
+keep = 2
+"""
+
+
+def test_a_sweep_goes_on_after_its_driver_was_killed(head: str, tmp_path: Path) -> None:
+    grid, out = tmp_path / "grid.toml", tmp_path / "out"
+    grid.write_text(GRID.format(games=20_000).split("[stop]")[0].replace("0.0001]", "0.05]"))
+    words = ["sweep", str(grid), "--out", str(out), "--on", "ray", "--ray-address", head]
+    with subprocess.Popen(
+        [sys.executable, "-m", "afterstate", *words],
+        env={**os.environ, "PYTHONPATH": SOURCES},
+        stderr=subprocess.PIPE,
+    ) as driver:
+        deadline = time.monotonic() + 120
+        while len(list(out.glob("0*/metrics.jsonl"))) < 2 and time.monotonic() < deadline and driver.poll() is None:
+            time.sleep(0.05)
+        assert driver.poll() is None
+        driver.kill()
+    assert not (out / "summary.json").exists()
+    again = command(*words, "--json", "-")
+    assert again.returncode == 0, again.stderr
+    result = json.loads(again.stdout)
+    assert result["complete"]
+    assert [trial["games"] for trial in result["trials"]] == [20_000, 20_000]
+
+
+def test_hopeless_trials_are_stopped(head: str, tmp_path: Path) -> None:
+    grid, out = tmp_path / "grid.toml", tmp_path / "out"
+    grid.write_text(GRID.format(games=2_000))
+    sweep = read_sweep(grid, out)
+    claim(sweep, grid)
+    best = sweep.trials[0].open()
+    best.train()
+    told: list[str] = []
+    sweep_on_ray(sweep, head, note=told.append)
+    assert len(told) == 2
+    states = {result["settings"]["rate"]: result["state"] for result in sweep.summary()}
+    assert states == {"0.1": "finished", "0.0001": "stopped"}
+    assert sweep.trials[1].standing().done < 1
+    assert open_model(sweep.trials[1].folder).network.name == "tiny"
+    assert sweep.waiting() == []

@@ -195,7 +195,7 @@ class TrainConfig:
             raise Mistake(f"cannot read {path}: {error.strerror}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise Mistake(f"{path} is not TOML: {error}") from None
-        return cls(**_checked(found, path))
+        return cls(**checked(found, path))
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def _toml(value: object) -> str:
     )
 
 
-def _checked(found: dict[str, Any], path: Path) -> dict[str, Any]:
+def checked(found: dict[str, Any], path: Path | str) -> dict[str, Any]:
     """The settings of a file, of the right kinds."""
     defaults = asdict(TrainConfig())
     known = {field.name for field in fields(TrainConfig)}

@@ -222,17 +222,12 @@ class Run:
         saved = time.monotonic()
         try:
             while self.done < 1 and not self.stopping:
-                self._stretch()
-                line = self._line() if self.progress.block.games >= self.config.block_size else None
+                line = self.step()
                 if listener:
                     listener(line or {}, self.progress)
                 if self.folder is not None and time.monotonic() - saved > self.every:
                     self.checkpoint()
                     saved = time.monotonic()
-            if self.done >= 1 and self.progress.block.games:
-                line = self._line()
-                if listener:
-                    listener(line, self.progress)
         except Mistake:  # learning has diverged, or the disk is full: what was saved before stays as it is
             raise
         except BaseException:
@@ -243,6 +238,12 @@ class Run:
         finally:
             self.close()
         return self.progress
+
+    def step(self) -> dict[str, Any] | None:
+        """Learn for a moment; the line of metrics if that completes a block, or the run."""
+        self._stretch()
+        block = self.progress.block
+        return self._line() if block.games >= (1 if self.done >= 1 else self.config.block_size) else None
 
     def _stretch(self) -> None:
         """Learn for a moment at one rate, at most to the end of the block."""

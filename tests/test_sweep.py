@@ -1,0 +1,108 @@
+"""Sweeps on one machine: what a file means, what a folder remembers, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from afterstate.arena.sweep import STOPPED, Sweep, read_sweep
+from afterstate.cli import main
+from afterstate.games import Mistake
+
+COMMON = '[train]\nnetwork = "tiny"\nthreads = 1\ngames = 60\nblock = 20\nrule = "td"\n'
+
+
+def sweep_of(folder: Path, text: str) -> Sweep:
+    path = folder / "grid.toml"
+    path.write_text(text)
+    return read_sweep(path, folder / "out")
+
+
+def test_a_grid_is_every_combination(tmp_path: Path) -> None:
+    sweep = sweep_of(tmp_path, COMMON + '[grid]\nrate = [0.1, "0.5>0.1"]\nnetwork = ["tiny", "012,456"]\n')
+    assert [trial.settings for trial in sweep.trials] == [
+        {"rate": rate, "network": network} for rate in ("0.1", "0.5>0.1") for network in ("tiny", "012,456")
+    ]
+    assert sweep.trials[3].config.rate == "0.5>0.1"
+    assert sweep.trials[3].config.games == 60
+    assert sweep.trials[3].folder.name == "004-rate=0.5_0.1-network=012_456"
+
+
+def test_random_draws_stay_in_their_ranges_and_the_same(tmp_path: Path) -> None:
+    text = (
+        f"{COMMON}[grid]\nseed = [1, 2]\n[random]\ntrials = 50\ndice = 4\nsteps = {{ low = 0, high = 5 }}\n"
+        'rate = { low = 0.001, high = 1, log = true }\nof = ["states", "afterstates"]\n'
+    )
+    sweep = sweep_of(tmp_path, text)
+    rates = [float(trial.config.rate) for trial in sweep.trials]
+    assert len(sweep.trials) == 100
+    assert all(0.001 <= rate <= 1 for rate in rates)
+    assert 15 < sum(rate < 0.03 for rate in rates) < 85
+    assert {trial.config.steps for trial in sweep.trials} == {0, 1, 2, 3, 4, 5}
+    assert {trial.config.of for trial in sweep.trials} == {"states", "afterstates"}
+    assert [trial.settings for trial in sweep_of(tmp_path, text).trials] == [t.settings for t in sweep.trials]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("[grid", "not TOML"),
+        (COMMON, "nothing to sweep over"),
+        (f"{COMMON}[grid]\nrate = 0.1\n", "a list of values"),
+        (f"{COMMON}[grid]\nrates = [0.1]\n", "unknown setting 'rates'"),
+        (f"{COMMON}[grid]\nrate = [0.1, 'fast']\n", "'fast' is not a rate"),
+        (f"{COMMON}[grid]\ndecay = [2.0]\n", "number from 0 to 1"),
+        (f"{COMMON}[tune]\nrate = [1]\n", "has the parts"),
+        (f"{COMMON}[random]\ntrials = 0\n", "trials in"),
+        (f"{COMMON}[random]\nrate = {{ low = 0, high = 1, log = true }}\n", "a list of values or"),
+        (f"{COMMON}[grid]\nrate = [0.1]\n[stop]\ngrace = 0\n", "grace is a share"),
+        (f"{COMMON}[grid]\nrate = [0.1]\n[stop]\nlater = 1\n", "grace and keep"),
+        ("[grid]\nrate = [0.1]\n", "how long"),
+        (f"{COMMON}[grid]\nseed = [{','.join(map(str, range(101)))}]\n[random]\ntrials = 100\n", "too many"),
+    ],
+)
+def test_what_is_not_a_sweep(tmp_path: Path, text: str, word: str) -> None:
+    with pytest.raises(Mistake, match=word):
+        sweep_of(tmp_path, text)
+
+
+def test_a_sweep_on_this_machine_is_not_done_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "grid.toml", tmp_path / "out"
+    path.write_text(f"{COMMON}[grid]\nrate = [0.1, 0.001]\n")
+    words = ["sweep", str(path), "--out", str(out), "--quiet"]
+    assert main([*words, "--json", "-"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert [trial["state"] for trial in first["trials"]] == ["finished", "finished"]
+    assert [trial["settings"]["rate"] for trial in first["trials"]] == ["0.1", "0.001"]
+    assert first["trials"][0]["mean"] > first["trials"][1]["mean"]
+    assert (out / "summary.png").stat().st_size > 10_000
+    written = {file: file.stat().st_mtime_ns for file in out.glob("0*/*")}
+    assert main(words) == 0
+    assert {file: file.stat().st_mtime_ns for file in out.glob("0*/*")} == written
+    assert "finished" in capsys.readouterr().out
+
+    path.write_text(f"{COMMON}[grid]\nrate = [0.2]\n")
+    assert main(words) == 2
+    assert "holds another sweep" in capsys.readouterr().err
+
+
+def test_an_interrupted_trial_is_resumed_and_a_stopped_one_is_not(tmp_path: Path) -> None:
+    sweep = sweep_of(tmp_path, f"{COMMON}[grid]\nrate = [0.1, 0.01]\n")
+    run = sweep.trials[0].open()
+    while not run.step():
+        pass
+    run.checkpoint()
+    run.close()
+    sweep.trials[1].folder.mkdir(parents=True)
+    (sweep.trials[1].folder / STOPPED).touch()
+    assert sweep.waiting() == sweep.trials[:1]
+    assert {result["state"] for result in sweep.summary()} == {"begun", "stopped"}
+    again = sweep.trials[0].open()
+    assert 0 < again.done < 1
+    again.train()
+    assert sweep.waiting() == []
+    games = [line["games"] for line in sweep.trials[0].lines]
+    assert games == sorted(set(games))
+    assert games[-1] >= 60
