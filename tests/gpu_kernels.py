@@ -305,6 +305,7 @@ def test_a_run_ends_with_a_model_that_the_cpu_reads(tmp_path: Path) -> None:
         ({"decay": 0.5}, "--decay"),
         ({"direction": "backward"}, "--direction"),
         ({"steps": 3}, "--steps"),
+        ({"flight": 1 << 20}, "--flight"),
     ],
 )
 def test_what_the_gpu_cannot_do_is_said(wrong: dict[str, Any], said: str) -> None:

@@ -16,7 +16,7 @@ from ..config import TrainConfig
 from ..rules import fresh_weights, promote_all
 from ..trainer import SOFTNESS, TOO_LARGE, Tally
 from .available import gpu_name
-from .learner import STEPS_A_GRAPH, Learner
+from .learner import MOST_GAMES, STEPS_A_GRAPH, Learner
 from .machine import SIMULATED, cuda
 from .steps import Lesson
 
@@ -146,6 +146,8 @@ def check_supported(config: TrainConfig) -> None:
         raise Mistake(
             "on the GPU games learn forward, from the next move: leave out --direction, --decay and --steps"
         )
+    if config.flight > MOST_GAMES:
+        raise Mistake(f"--flight is at most {MOST_GAMES} games, not {config.flight}")
 
 
 def check_memory(weights: int, coherent: bool, averaged: bool) -> None:
