@@ -155,7 +155,7 @@ def test_a_model_survives_its_file(tmp_path: Path, model: Model, packed: bool) -
     assert again.game.name == "2048"
     assert again.of == "afterstates"
     assert again.training["games"] == 12
-    assert np.abs(again.weights - model.weights).max() <= (8 if packed else 0)
+    assert np.abs(again.weights - model.weights).max() <= (np.abs(model.weights).max() / 200 if packed else 0)
     assert not packed or path.stat().st_size < model.weights.nbytes / 2
     assert list(tmp_path.iterdir()) == [path]
 

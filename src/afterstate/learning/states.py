@@ -50,6 +50,7 @@ def _cell_bits(ev: Evaluator) -> tuple[Array, Array, Array]:
 
 def _expectation_by_differences(game: Game, ev: Evaluator, key: str) -> Callable[..., Any]:
     masks, twos, fours = _cell_bits(ev)
+    begins = np.array([table.offset for table in ev.layout.tables], np.uint32)
     read, _ = reader(ev.network, ev.entries)
     tables, width, symmetries = len(ev.layout.tables), masks.shape[1], ev.network.symmetries
     four_rate = np.float32(game.parameters["four_rate"])
@@ -66,7 +67,7 @@ def _expectation_by_differences(game: Game, ev: Evaluator, key: str) -> Callable
                 weight = read(weights, entry)
                 total += weight
                 for c in range(width):
-                    if masks[t, c] and not (entry - first) & masks[t, c]:
+                    if masks[t, c] and not (entry - begins[t] - first) & masks[t, c]:
                         change += two_rate * read(weights, entry + twos[t, c])
                         change += four_rate * read(weights, entry + fours[t, c]) - weight
         return total + change / np.float32(count(empty_cells(after)))
