@@ -50,12 +50,13 @@ def portion(name: str, seed: int, inputs: int) -> None:
     print(json.dumps(findings))
 
 
-def names() -> list[str]:
+def shares() -> dict[str, int]:
+    """The targets, and how much of the flood each gets."""
     sys.path.insert(0, str(ROOT / "tests"))
     from hostile.targets import all_targets
 
     with tempfile.TemporaryDirectory() as folder:
-        return [target.name for target in all_targets(Path(folder))]
+        return {target.name: target.share for target in all_targets(Path(folder))}
 
 
 def run_portion(name: str, seed: int, inputs: int) -> dict[str, int]:
@@ -78,11 +79,11 @@ def main() -> int:
     if flags.target:
         portion(flags.target, flags.seed, flags.inputs)
         return 0
-    targets = [name for name in names() if not flags.only or flags.only in name]
-    share = -(-flags.inputs // len(targets))
+    targets = {name: share for name, share in shares().items() if not flags.only or flags.only in name}
     total = broken = 0
     print(f"{'target':<28}{'inputs':>10}{'broken':>8}{'seconds':>9}")
-    for name in targets:
+    for name, weight in targets.items():
+        share = -(-flags.inputs * weight // sum(targets.values()))
         begin, found = time.monotonic(), collections.Counter[str]()
         for first in range(0, share, PORTION):
             size = min(PORTION, share - first)

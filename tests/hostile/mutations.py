@@ -176,7 +176,7 @@ def absurd_value(value: Any, random: Random) -> Any:
     if isinstance(value, int) and not isinstance(value, bool):
         choices += [value + 1, value - 1, -value, value * 2, float(value % 2**64), str(value), value << 32] * 2
     if isinstance(value, str):
-        text = broken(value.encode(), random)[:5000].decode("utf-8", "replace")
+        text = broken(value.encode("utf-8", "replace"), random)[:5000].decode("utf-8", "replace")
         choices += [text, value + value, value.upper(), value + "," + value] * 3
     if isinstance(value, list):
         choices += [value + value, value[:-1], value[::-1], [value, value]]

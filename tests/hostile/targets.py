@@ -37,6 +37,7 @@ class Target:
     good: Sequence[bytes]  # examples that are accepted
     attempt: Callable[[bytes], None]  # reads one input; raises Broken, or anything else, when a promise is broken
     breaker: Breaker = broken
+    share: int = 4  # of a flood: those that take long get less
 
     def broken_input(self, random: Random) -> bytes:
         return self.breaker(random.choice(self.good), random, self.good)
@@ -88,7 +89,6 @@ def models_at_the_door(folder: Path) -> Target:
 
     def attempt(data: bytes) -> None:
         path.write_bytes(data)
-        through_the_door(["evaluate", str(path), "--agent", "random", *EVALUATE])
         try:
             model = open_model(path)
         except Mistake:
@@ -96,9 +96,10 @@ def models_at_the_door(folder: Path) -> Target:
             return
         if model.network.key == known.key and model.game.key == "2048":  # others would be compiled, for seconds
             through_the_door(["evaluate", str(path), *EVALUATE])
+            through_the_door(["evaluate", str(path), "--agent", "random", *EVALUATE])
 
     good = [data for data in good_models(folder) if b'"2048"' in data[:2000] and b"11,13" not in data[:2000]]
-    return Target("model files at the door", good, attempt, broken_model)
+    return Target("model files at the door", good, attempt, broken_model, share=1)
 
 
 def listed_models(folder: Path) -> Target:
@@ -233,7 +234,7 @@ def checkpoints(folder: Path) -> Target:
         if not np.isfinite(resumed.trainer.weights()).all():
             raise Broken("resumed with weights that are not finite")
 
-    return Target("checkpoints", [good], attempt, broken_tensors)
+    return Target("checkpoints", [good], attempt, broken_tensors, share=1)
 
 
 # --- texts ----------------------------------------------------------------------------------------------------------
