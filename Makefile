@@ -16,6 +16,7 @@ help:
 	@echo "make bench-peers PEER=path/to/2048   side by side with TDL2048+"
 	@echo "make test-gpu     the GPU tests on a real CUDA device"
 	@echo "make soak         the long tests: kills, floods of broken files, flat memory"
+	@echo "make mutants      break the rules on purpose, one line at a time: the tests must notice"
 	@echo "make clean        remove .venv"
 
 $(VENV)/bin/python:
@@ -48,6 +49,20 @@ lint: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python benchmarks/speed.py
+
+bench-peers: $(DEV)
+	@test -n "$(PEER)" || { echo "make bench-peers PEER=path/to/2048 (build it from the sources of TDL2048+)"; exit 2; }
+	$(BIN)/python benchmarks/peers.py $(PEER)
+
+# The long tests, one after another, some hours: their last results are in docs/reliability.md.
+soak: $(DEV)
+	$(BIN)/python scripts/soak/flood.py --inputs 100000
+	$(BIN)/python scripts/soak/kills.py --kills 50
+	$(BIN)/python scripts/soak/flat_memory.py train --minutes 60
+	$(BIN)/python scripts/soak/flat_memory.py serve --minutes 60
+
+mutants: $(DEV)
+	$(BIN)/python scripts/mutants.py
 
 clean:
 	rm -rf $(VENV)
