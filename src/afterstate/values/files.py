@@ -79,6 +79,7 @@ def save_model(
     A packed one takes at most `limit` bytes (0: no limit) by leaving out what has the least `importance`.
     """
     path = Path(path)
+    check_finite(path, model.weights)
     metadata = _metadata(model)
     if packed:
         tensors: dict[str, Array] = {"packed": zip_weights(model.weights, limit, importance)}
