@@ -34,9 +34,10 @@ class Scale:
 
     def training(self, games: str) -> tuple[str, ...]:
         """The flags that every training gets: its games, a point of the curve for some of them, where it runs."""
-        block = () if self.full else ("--block", str(max(1, int(games) // 20)))
+        block = max(1000, int(games) // 500) if self.full else max(1, int(games) // 20)
+        points = () if block == 1000 else ("--block", str(block))
         on = ("--device", "cuda") if self.device == "cuda" else ("--threads", str(self.threads))
-        return ("--games", games, *block, *on, "--seed", str(self.seed))
+        return ("--games", games, *points, *on, "--seed", str(self.seed))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from typing import Any
 from afterstate.games.errors import Mistake
 
 INTERRUPTED = 130
-SMALL = 2 << 20  # bytes
 HOW = ("--threads", "--workers")
 
 
@@ -133,10 +132,9 @@ class Experiment:
             self.slim(step.slims)
 
     def slim(self, run: str) -> None:
-        """Keep of a run what is small: its settings and its curve."""
-        for path in (self.folder / run).rglob("*"):
-            if path.is_file() and path.stat().st_size > SMALL:
-                path.unlink()
+        """Keep of a run its settings and its curve."""
+        for path in (self.folder / run).glob("*.safetensors"):
+            path.unlink()
 
 
 def _essence(command: str) -> list[str]:
