@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -19,6 +20,7 @@ from afterstate.games import Mistake
 from afterstate.games.disk import written
 from afterstate.search.agents import Agent, make_agent, needs_model
 from afterstate.values.files import open_model
+from afterstate.views.progress import EvaluationView
 
 from .flags import say, write_json
 
@@ -55,6 +57,8 @@ class Command:
     """Write every game to this file, a line each, for the referee and for replay."""
     style: Literal["ours", "course", "demo"] = "ours"
     """How the table looks."""
+    quiet: bool = False
+    """No progress display."""
     json: str | None = None
     """Write the figures as JSON to this file (- for standard output)."""
 
@@ -83,11 +87,18 @@ def _play(agent: Agent, command: Command, keep: Callable[[Record], None] | None)
     if command.on == "ray":
         from afterstate.arena.scale import evaluate_on_ray
 
-        address = command.ray_address
-        return evaluate_on_ray(agent, command.games, command.seed, command.workers, address=address, keep=keep)
+        on_ray = partial(evaluate_on_ray, address=command.ray_address)
+        return _watched(agent, command, partial(on_ray, workers=command.workers, keep=keep))
     if command.ray_address:
         raise Mistake("--ray-address goes with --on ray")
-    return evaluate(agent, command.games, command.seed, command.workers or os.cpu_count() or 1, keep=keep)
+    return _watched(agent, command, partial(evaluate, workers=command.workers or os.cpu_count() or 1, keep=keep))
+
+
+def _watched(agent: Agent, command: Command, play: Callable[..., Evaluation]) -> Evaluation:
+    """Play with the figures on the screen."""
+    goal = agent.game.tiles[agent.game.goal]
+    with EvaluationView(command.games, goal, command.quiet or command.json == "-") as view:
+        return play(agent, command.games, command.seed, progress=view.update)
 
 
 def find_agent(spec: str, model: str | None, game: str | None) -> Agent:

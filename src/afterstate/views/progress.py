@@ -6,11 +6,14 @@ import time
 from collections.abc import Mapping
 from itertools import pairwise
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from ..arena.statistics import Statistics
 
 BARS = "▁▂▃▄▅▆▇█"
 REFRESH = 4  # a second
@@ -112,3 +115,41 @@ class TrainingView:
         outer.add_row(table)
         outer.add_row(f"[green]{sparkline(self.means, 60)}[/]")
         return outer
+
+
+class EvaluationView:
+    """One live line on standard error while games are played; a plain one now and then where there is no terminal."""
+
+    def __init__(self, games: int, goal: int, quiet: bool = False) -> None:
+        self.games, self.goal, self.quiet = games, goal, quiet
+        self.console = Console(stderr=True, highlight=False)
+        self.live = Live(console=self.console, transient=True, auto_refresh=False)
+        self.shown = time.monotonic()
+
+    def __enter__(self) -> EvaluationView:
+        if self.console.is_terminal and not self.quiet:
+            self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.live.is_started:
+            self.live.stop()
+
+    def update(self, statistics: Statistics, seconds: float) -> None:
+        """The figures so far."""
+        now = time.monotonic()
+        if self.quiet or not statistics.games or now - self.shown < (1 / REFRESH if self.live.is_started else 10):
+            return
+        self.shown = now
+        left = clock(seconds * (self.games / statistics.games - 1))
+        line = (
+            f"{statistics.games:,} of {self.games:,} games, mean {statistics.mean:,.0f}, "
+            f"{self.goal} {100 * statistics.reach(self.goal):.1f} %, {statistics.slides / seconds:,.0f} moves/s, "
+            f"{left} left"
+        )
+        if self.live.is_started:
+            self.live.update(line, refresh=True)
+        else:
+            self.console.print(line)

@@ -1,0 +1,77 @@
+"""What several copies of one network learn together, counted in moves a copy: `python benchmarks/merging.py`.
+
+All copies live in this process and take turns, so the figures do not depend on how many processors there are: it is
+the learning of `train --on ray --nodes N` (rounds, their delay, averaging by visits) without the network between.
+Beside each N stands one learner alone with as many moves as all N together: what ideal scaling would give.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from typing import Any
+
+from afterstate.arena.evaluate import evaluate
+from afterstate.learning.config import TrainConfig
+from afterstate.learning.cpu import CpuTrainer
+from afterstate.learning.merge import Average, Changes, Copy, apply_changes
+from afterstate.search.agents import make_agent
+from afterstate.values.files import Model
+
+NO_LIMIT = 1 << 60
+
+
+def strength(config: TrainConfig, weights: Any, games: int) -> tuple[float, float]:
+    model = Model(config.the_game, config.the_network, weights, config.of)
+    statistics = evaluate(make_agent("greedy", model.game, model), games, seed=1, workers=2).statistics
+    return statistics.mean, statistics.stderr
+
+
+def learn(config: TrainConfig, copies: int, rounds: int, moves: int, games: int) -> list[dict[str, Any]]:
+    """Rounds of `moves` moves a copy; the strength of the common copy after each doubling of rounds."""
+    trainers = [CpuTrainer(replace(config, seed=config.seed + 1000 * k)) for k in range(copies)]
+    team = [Copy(trainer.state()["weights"], trainer.memory, True, 2) for trainer in trainers]
+    weights, memory = team[0].weights.copy(), team[0].memory.copy()
+    average, common, lines = Average(len(weights), True, 2), dict[int, Changes](), []
+    for number in range(rounds):
+        sent = []
+        for copy, trainer in zip(team, trainers):
+            if number - 2 in common:
+                copy.absorb(number - 2, common[number - 2])
+            trainer.advance(moves, NO_LIMIT, 1.0)
+            sent.append(copy.collect(number))
+        common[number] = average.of(sent)
+        common.pop(number - 2, None)
+        apply_changes(weights, memory, common[number], True)
+        if (number + 1) & number == 0:
+            mean, error = strength(config, weights, games)
+            line = {
+                "copies": copies,
+                "moves_a_copy": (number + 1) * moves,
+                "mean": round(mean),
+                "stderr": round(error),
+                "up_bytes_a_copy": sum(changes.bytes for changes in sent) // copies,
+                "down_bytes": common[number].bytes,
+            }
+            print(json.dumps(line), flush=True)
+            lines.append(line)
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--network", default="4x6")
+    parser.add_argument("--copies", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--moves", type=int, default=2_500_000, help="moves a copy in a round")
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--games", type=int, default=300)
+    given = parser.parse_args()
+    config = TrainConfig(network=given.network, rule="tc", games=1, threads=1)
+    for copies in given.copies:
+        rounds = given.rounds * max(given.copies) if copies == 1 else given.rounds
+        learn(config, copies, rounds, given.moves, given.games)
+
+
+if __name__ == "__main__":
+    main()
