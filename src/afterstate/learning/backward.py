@@ -11,8 +11,7 @@ from ..games.compiler import Array, kernel, rule_for
 from ..games.game import Game
 from ..values.ntuple import evaluator
 from ..values.patterns import Network
-from .forward import NONE, NOTHING
-from .parts import Parts, parts
+from .parts import NONE, Parts, chooser, parts
 from .rules import adjust, adjust_coherently, backward_target
 from .seat import GAMES, MOVES, NO_GAME, SLOTS, Seat
 from .states import expectation
@@ -57,9 +56,9 @@ def backward(game: Game, network: Network, coherent: bool, of_states: bool, star
     """The backward loop, on values of afterstates or of states."""
     part = parts(game, evaluator(game, network), start)
     sweep = sweep_back(part, coherent)
-    worth = expectation(game, network, part.key) if of_states else part.total
-    look, open_episode, close, note, spawn = part.look, part.open, part.close, part.note, game.rules.spawn
     what = "states" if of_states else "afterstates"
+    choose = chooser(expectation(game, network, part.key) if of_states else part.total, part.key, what)
+    look, open_episode, close, note, spawn = part.look, part.open, part.close, part.note, game.rules.spawn
 
     @kernel(
         "backward", part.key, coherent, what, title=f"the {network.name} trainer for {game.name}, {what}, backward"
@@ -82,11 +81,7 @@ def backward(game: Game, network: Network, coherent: bool, of_states: bool, star
                     seat.path_boards[g, t], seat.path_auxes[g, t] = seat.board[g], seat.aux[g]
                     seat.path_rewards[g, t] = np.float32(seat.gain[g])
                 if n:
-                    best, value = 0, NOTHING
-                    for k in range(n):
-                        v = worth(weights, seat, g, k) + np.float32(seat.rewards[g, k])
-                        best = k if v > value else best
-                        value = v if v > value else value
+                    best, _ = choose(weights, seat, g)
                     note(seat, g)
                     if not of_states:
                         seat.path_boards[g, t], seat.path_auxes[g, t] = seat.afters[g, best], seat.auxes[g, best]

@@ -12,12 +12,9 @@ from ..games.game import Game
 from ..values.lanes import prefetch
 from ..values.ntuple import evaluator
 from ..values.patterns import Network
-from .parts import parts
+from .parts import chooser, parts
 from .rules import adjust, adjust_coherently, delayed_error
 from .seat import GAMES, MOVES, NO_GAME, SLOTS, Seat
-
-NOTHING = np.float32(-3e38)  # less than any value
-NONE = np.float32(0)
 
 
 def forward_afterstates(game: Game, network: Network, coherent: bool, history: int, start: int) -> Callable[..., Any]:
@@ -27,7 +24,7 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
     they arrive, the other game chooses, learns and moves.
     """
     part, reads = parts(game, evaluator(game, network), start), np.int64(network.reads)
-    look, total, total_of, pick, own = part.look, part.total, part.total_of, part.pick, part.own
+    look, total_of, pick, own, choose = part.look, part.total_of, part.pick, part.own, chooser(part.total, part.key)
     open_episode, close, note, spawn = part.open, part.close, part.note, game.rules.spawn
     learn, folds = adjust_coherently if coherent else adjust, bool(network.fold)
 
@@ -47,12 +44,8 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
             for g in range(SLOTS):
                 n, t, ring, errors = seat.legal[g], seat.length[g], seat.ring[g], seat.errors[g]
                 scales = seat.ring_scales[g]
-                best, value = 0, NOTHING
-                for k in range(n):
-                    v = total(weights, seat, g, k) + np.float32(seat.rewards[g, k])
-                    best = k if v > value else best
-                    value = v if v > value else value
-                value = (value if n else NONE) + np.float32(seat.gain[g])
+                best, value = choose(weights, seat, g)
+                value += np.float32(seat.gain[g])
                 if t > 0:
                     before = total_of(weights, ring[(t - 1) % history])
                     errors[(t - 1) % history] = value - (before * scales[(t - 1) % history] if folds else before)

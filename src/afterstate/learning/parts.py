@@ -20,6 +20,8 @@ from .seat import BEST, CANDIDATES, GAMES, POINTS, POOL, POOL_TILES, REPLAYS, Se
 # How games begin (`start`): always afresh, from the middle of the last one, or from where a tile was just made.
 FRESH, RESTART, CAROUSEL = 0, 1, 2
 ACTIONS = (0, 1, 2, 3)
+NONE = np.float32(0)
+NOTHING = np.float32(-3e38)  # less than any value
 SHORTEST = 10  # moves: an episode shorter than this is not restarted
 
 
@@ -111,6 +113,21 @@ def _total(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable
         return (a + b) * seat.scales[g, k] if folds else a + b
 
     return total
+
+
+def chooser(worth: Callable[..., Any], key: str, what: str = "afterstates") -> Callable[..., Any]:
+    """`choose(weights, seat, g) -> (k, value)`: the legal move with the largest reward + worth; value 0 if none."""
+
+    @rule_for("choose", key, what, inline=True)
+    def choose(weights: Array, seat: Seat, g: int) -> tuple[int, np.float32]:
+        best, value = 0, NOTHING
+        for k in range(seat.legal[g]):  # no branches: which move wins cannot be foretold
+            v = worth(weights, seat, g, k) + np.float32(seat.rewards[g, k])
+            best = k if v > value else best
+            value = v if v > value else value
+        return best, value if seat.legal[g] else NONE
+
+    return choose
 
 
 def _total_of(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable[..., Any]:

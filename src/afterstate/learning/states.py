@@ -18,8 +18,7 @@ from ..games.compiler import Array, kernel, rule_for
 from ..games.game import Game
 from ..values.ntuple import Evaluator, evaluator
 from ..values.patterns import Network
-from .forward import NONE, NOTHING
-from .parts import parts
+from .parts import NONE, chooser, parts
 from .rules import adjust, adjust_coherently, delayed_error, reader
 from .seat import CANDIDATES, GAMES, MOVES, NO_GAME, SLOTS, Seat
 
@@ -96,7 +95,7 @@ def _expectation_by_outcomes(game: Game, ev: Evaluator, key: str) -> Callable[..
 def forward_states(game: Game, network: Network, coherent: bool, history: int, start: int) -> Callable[..., Any]:
     """The forward loop on values of states: V(s) moves toward r + V(next s), that of the last one toward 0."""
     part = parts(game, evaluator(game, network), start)
-    expect, locate, push = expectation(game, network, part.key), part.locate, part.push
+    choose, locate, push = chooser(expectation(game, network, part.key), part.key, "states"), part.locate, part.push
     look, total_of, own = part.look, part.total_of, part.own
     open_episode, close, note, spawn = part.open, part.close, part.note, game.rules.spawn
     learn = adjust_coherently if coherent else adjust
@@ -129,11 +128,7 @@ def forward_states(game: Game, network: Network, coherent: bool, history: int, s
                 if t != NO_GAME:
                     push(seat, g, ring[t % history])
                 if n:
-                    best, value = 0, NOTHING
-                    for k in range(n):
-                        v = expect(weights, seat, g, k) + np.float32(seat.rewards[g, k])
-                        best = k if v > value else best
-                        value = v if v > value else value
+                    best, _ = choose(weights, seat, g)
                     note(seat, g)
                     seat.board[g], seat.aux[g], placed, seat.rng[g] = spawn(
                         seat.afters[g, best], seat.auxes[g, best], seat.rng[g]
