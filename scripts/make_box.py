@@ -22,7 +22,7 @@ from afterstate.learning.runs import Run
 from afterstate.search.agents import make_agent
 from afterstate.values.files import Model, map_tensor, open_model, read_header, save_model
 
-PHASES = "tc:1:0.5,soften:1:0.25,soften:1>0.05:0.25"
+PHASES = "tc:1:0.7,soften:1>0.05:0.3"
 SHAPES = "01234,45678,01245,45689,01256,12569"
 RECIPES = {
     "2048": TrainConfig(
@@ -31,6 +31,7 @@ RECIPES = {
     "threes": TrainConfig(game="threes", network="4x6", phases=PHASES, device="cuda"),
     "threes-phone": TrainConfig(game="threes-phone", network="4x6", phases=PHASES, device="cuda"),
 }
+PLAYED = {"2048": {"downgrade": {"threshold": 8192, "hole": 64}}}  # how a model is best played
 LIMIT = 5_900_000  # bytes
 
 
@@ -45,7 +46,7 @@ def coherence_of(folder: Path, size: int) -> Array:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("game", choices=RECIPES)
-    arguments.add_argument("--seconds", type=float, default=60)
+    arguments.add_argument("--seconds", type=float, default=35)
     arguments.add_argument("--network", help="another network than the recipe's")
     arguments.add_argument("--fold", help="another fold than the recipe's")
     arguments.add_argument("--runs", type=Path, default=Path("runs"))
@@ -69,9 +70,10 @@ def main() -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     importance = coherence_of(folder, model.weights.size)
     save_model(model, out, packed=True, limit=LIMIT, importance=importance)
-    measured = measure(open_model(out), chosen.games, chosen.search, chosen.workers)
+    ready = replace(open_model(out), training=PLAYED.get(chosen.game, {}))
+    measured = measure(ready, chosen.games, chosen.search, chosen.workers)
     note = {"made_by": f"scripts/make_box.py {chosen.game} --seconds {chosen.seconds:g}", "seed": config.seed}
-    training = {**note, "gpu_seconds": chosen.seconds, "strength": measured}
+    training = {**note, "gpu_seconds": chosen.seconds, **PLAYED.get(chosen.game, {}), "strength": measured}
     save_model(replace(model, training=training), out, packed=True, limit=LIMIT, importance=importance)
     print(f"{out}: {out.stat().st_size:,} bytes")
 
