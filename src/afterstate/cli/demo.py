@@ -23,7 +23,7 @@ from .train import new_folder
 # What learns best in a minute on two cores (docs/performance.md).
 NETWORK = "4x6+small"
 DECAY = 0.5
-RATE = "1,1>>0.1@0.6"
+RATE = "1"
 
 
 @dataclass
