@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from afterstate import games
+from afterstate.arena.evaluate import evaluate
 from afterstate.games import Afterstate, State
 from afterstate.search.agents import make_agent
 from afterstate.search.expectimax import AUTO_LAYERS, MOST_LAYERS
@@ -149,6 +150,12 @@ def test_the_table_changes_nothing(name: str) -> None:
         values = with_table.values(state, memory)  # the same memory for all positions
         assert values == [None if v is None else pytest.approx(v, rel=1e-6) for v in without.values(state)]
         assert with_table.choose(state, memory) == without.choose(state)
+
+
+def test_whole_games_are_the_same_without_the_table() -> None:
+    model = tiny_model("2048")
+    with_table, without = (make_agent(f"expectimax:3,table={bits}", model.game, model) for bits in (10, 0))
+    assert evaluate(with_table, 5).statistics.summary() == evaluate(without, 5).statistics.summary()
 
 
 def test_symmetric_boards_have_equal_values() -> None:

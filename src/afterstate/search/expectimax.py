@@ -102,7 +102,10 @@ def make_expectimax(game: Game, leaves: Leaves, use_table: bool = True) -> Expec
 
     @rule_for("position key", game.key)
     def position_key(after: Board, aux: np.uint64) -> Board:
-        """One board for all symmetric ones. What `aux` says of directions and cells is not symmetric."""
+        """One board for all symmetric ones, the one that is searched: sums of float32 depend on the orientation.
+
+        What `aux` says of directions and cells is not symmetric.
+        """
         return smallest_symmetric(after) if symmetric and aux == np.uint64(0) else after
 
     @rule_for("expect", *key)
@@ -110,10 +113,10 @@ def make_expectimax(game: Game, leaves: Leaves, use_table: bool = True) -> Expec
         """The value of an afterstate that is reached with probability `share`, `layers` moves deep."""
         if layers <= 0 or share < prune:
             return after_value(desk.weights, desk.notes, after, aux)
-        known = position_key(after, aux)
+        after = position_key(after, aux)
         stamp = aux | np.uint64(layers) << S32 | np.uint64(desk.meter[GENERATION]) << S40
-        entry = mix(known ^ stamp) & np.uint64(desk.keys.size - 1)
-        if use_table and desk.keys[entry] == known and desk.stamps[entry] == stamp:
+        entry = mix(after ^ stamp) & np.uint64(desk.keys.size - 1)
+        if use_table and desk.keys[entry] == after and desk.stamps[entry] == stamp:
             return desk.values[entry]
         desk.meter[NODES] += 1
         if layers == 1:
@@ -137,7 +140,7 @@ def make_expectimax(game: Game, leaves: Leaves, use_table: bool = True) -> Expec
             if desk.meter[NODES] >= desk.limits[0] or (layers == 2 and now() >= desk.limits[1]):
                 desk.meter[STOPPED] = 1
         if use_table:
-            desk.keys[entry], desk.stamps[entry], desk.values[entry] = known, stamp, value
+            desk.keys[entry], desk.stamps[entry], desk.values[entry] = after, stamp, value
         return value
 
     @rule_for("root values", *key)
