@@ -28,12 +28,14 @@ def strength(config: TrainConfig, weights: Any, games: int) -> tuple[float, floa
     return statistics.mean, statistics.stderr
 
 
-def learn(config: TrainConfig, copies: int, rounds: int, moves: int, games: int) -> list[dict[str, Any]]:
+def learn(
+    config: TrainConfig, copies: int, rounds: int, moves: int, games: int, adding: bool
+) -> list[dict[str, Any]]:
     """Rounds of `moves` moves a copy; the strength of the common copy after each doubling of rounds."""
     trainers = [CpuTrainer(replace(config, seed=config.seed + 1000 * k)) for k in range(copies)]
     team = [Copy(trainer.state()["weights"], trainer.memory, True, 2) for trainer in trainers]
     weights, memory = team[0].weights.copy(), team[0].memory.copy()
-    average, common, lines = Average(len(weights), True, 2), dict[int, Changes](), []
+    average, common = Average(len(weights), True, 2), dict[int, Changes]()
     for number in range(rounds):
         sent = []
         for copy, trainer in zip(team, trainers):
@@ -55,8 +57,6 @@ def learn(config: TrainConfig, copies: int, rounds: int, moves: int, games: int)
                 "down_bytes": common[number].bytes,
             }
             print(json.dumps(line), flush=True)
-            lines.append(line)
-    return lines
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def main() -> None:
     given = parser.parse_args()
     config = TrainConfig(network=given.network, rule="tc", games=1, threads=1)
     for copies in given.copies:
-        rounds = given.rounds * max(given.copies) if copies == 1 else given.rounds
+        rounds = given.rounds * (max(given.copies) if copies == 1 else 1)
         learn(config, copies, rounds, given.moves, given.games)
 
 

@@ -28,6 +28,7 @@ from .records import Record
 from .statistics import Statistics
 
 TASK_SECONDS = 0.5  # a task shorter than this is mostly overhead: the next one gets twice as many games
+SHARE_SECONDS = 0.02  # … and shorter than this times the workers, it would keep the driver busy (about 6 ms a task)
 RETRIES = 5  # how often the games of a task are played again because its process or node died
 
 
@@ -106,10 +107,10 @@ def evaluate_on_ray(
         raise Mistake(f"a seed is a whole number from 0 to 2^64 - 1, not {seed}")
     room = agent.model.weights.nbytes if agent.model else 0
     with cluster(address, workers, room) as ray:
-        return _OnRay(ray, agent, games, seed, workers, keep, progress).run()
+        return OnRay(ray, agent, games, seed, workers, keep, progress).run()
 
 
-class _OnRay(Evaluating):
+class OnRay(Evaluating):
     """Deals out the games and collects them in order, as the threads of one machine do."""
 
     def __init__(
@@ -129,6 +130,7 @@ class _OnRay(Evaluating):
         self.weights = ray.put(agent.model.weights) if agent.model else None
         self.dealt: dict[Any, float] = {}  # task -> when it was handed out
         self.size = 1
+        self.tasks = 0
         self.hands: Counter[int] = Counter()  # process -> games
 
     def run(self) -> Evaluation:
@@ -164,10 +166,11 @@ class _OnRay(Evaluating):
         for task in done:
             process, played = self.ray.get(task)
             del self.dealt[task]
+            self.tasks += 1
             for games in played:
                 self.hands[process] += len(games)
                 self._deliver(games)
-            if sum(games.seconds for games in played) < TASK_SECONDS:
+            if sum(games.seconds for games in played) < max(TASK_SECONDS, SHARE_SECONDS * self.workers):
                 self.size = min(2 * self.size, max(1, self.games // (8 * self.workers)))
 
     def _cancel(self) -> None:
