@@ -28,9 +28,7 @@ def strength(config: TrainConfig, weights: Any, games: int) -> tuple[float, floa
     return statistics.mean, statistics.stderr
 
 
-def learn(
-    config: TrainConfig, copies: int, rounds: int, moves: int, games: int, adding: bool
-) -> list[dict[str, Any]]:
+def learn(config: TrainConfig, copies: int, rounds: int, moves: int, games: int) -> list[dict[str, Any]]:
     """Rounds of `moves` moves a copy; the strength of the common copy after each doubling of rounds."""
     trainers = [CpuTrainer(replace(config, seed=config.seed + 1000 * k)) for k in range(copies)]
     team = [Copy(trainer.state()["weights"], trainer.memory, True, 2) for trainer in trainers]

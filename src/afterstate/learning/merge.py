@@ -39,8 +39,12 @@ class Changes(NamedTuple):
         return sum(array.nbytes for array in self)
 
 
-def no_changes() -> Changes:
-    return Changes(np.zeros(0, np.uint32), *(np.zeros(0, np.float32) for _ in range(3)))
+def no_changes(writable: bool = True) -> Changes:
+    """None; read-only ones are what arrives from elsewhere."""
+    found = Changes(np.zeros(0, np.uint32), *(np.zeros(0, np.float32) for _ in range(3)))
+    for array in found:
+        array.flags.writeable = writable
+    return found
 
 
 @kernel("collect", title="the merging of networks")
@@ -150,6 +154,8 @@ class Copy:
         self.seen_memory = memory.copy() if coherent else np.zeros(2, np.float32)
         self.sent: dict[int, Changes] = {}  # by round, until the common change of that round comes back
         self.pool = ThreadPoolExecutor(threads)
+        self.collect(0)  # compiled now rather than in a round
+        self.absorb(0, no_changes(writable=False))
 
     def collect(self, number: int) -> Changes:
         """What was learnt since the last time; remembered as sent in round `number`."""
@@ -175,6 +181,7 @@ class Average:
         self.coherent = coherent
         self.sums = np.zeros((size, 3), np.float32)  # v Δw, v, ΔE
         self.pool = ThreadPoolExecutor(threads)
+        self.of([no_changes(writable=False)])  # compiled now rather than in a round
 
     def of(self, changes: Iterable[Changes]) -> Changes:
         for one in changes:
