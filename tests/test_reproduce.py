@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -145,7 +146,7 @@ def test_faults_are_not_hidden() -> None:
 
 def test_times_and_origins() -> None:
     assert [duration(seconds) for seconds in (0.2, 59.4, 61, 3600)] == ["0 s", "59 s", "1 min 1 s", "1 h 0 min"]
-    text = how_it_was_made({"play": done_with(seed=3)})
+    text = how_it_was_made({"play": replace(done_with(), command="afterstate evaluate --seed 3")})
     assert "| play | 2026-01-01 | `abc` | a machine | 3 | 1 min 1 s |" in text
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from .steps import Done
 
@@ -108,7 +108,7 @@ def how_it_was_made(done: Mapping[str, Done]) -> str:
     if not done:
         return "Nothing has been run yet."
     rows = [
-        [name, one.date, f"`{one.commit}`", one.machine, _seed(one.figures), duration(one.seconds)]
+        [name, one.date, f"`{one.commit}`", one.machine, _seed(one.command), duration(one.seconds)]
         for name, one in done.items()
     ]
     commands = "\n".join(one.command for one in done.values())
@@ -117,9 +117,9 @@ def how_it_was_made(done: Mapping[str, Done]) -> str:
     return f"{table(head, rows)}\n\nAll of it: {total}.\n\n```\n{commands}\n```"
 
 
-def _seed(figures: Mapping[str, Any]) -> str:
-    seed = figures.get("seed")
-    return "" if seed is None else str(seed)
+def _seed(command: str) -> str:
+    words = shlex.split(command)
+    return words[words.index("--seed") + 1] if "--seed" in words else ""
 
 
 def duration(seconds: float) -> str:

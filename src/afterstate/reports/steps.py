@@ -102,6 +102,7 @@ class Experiment:
                 continue
             self.say(f"— {step.name}: {self.command(step)}")
             self._perform(step)
+        self.look(steps)
 
     def _perform(self, step: Step) -> None:
         temporary = self.folder / f".{step.name}.json"
