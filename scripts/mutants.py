@@ -1,0 +1,173 @@
+"""Break the rules on purpose, one expression at a time, and see whether the tests notice.
+
+Every mutant is one change in one place of the rule books of the games or of the referee: another comparison, another
+operator, a number one off, a condition turned round. It runs in a process of its own, with the compiler off, against
+the tests of its room. A mutant that passes them all survived: the tests are blind there, or the change means nothing.
+
+    python scripts/mutants.py                               # all of them, for hours
+    python scripts/mutants.py --sample 40 --seed 1          # a random share of them
+    python scripts/mutants.py --file games/threes.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "afterstate"
+GAMES = ["tests/test_games.py", "tests/test_reference.py", "tests/test_perft.py", "-k", "not compiler_off"]
+REFEREE = [
+    "tests/test_referee.py",
+    "tests/test_rulebooks.py",
+    "tests/test_records.py",
+    "-k",
+    "not workers and not engine",
+]
+FILES = {
+    "games/board.py": GAMES,
+    "games/chance.py": GAMES,
+    "games/g2048.py": GAMES,
+    "games/threes.py": GAMES,
+    "games/threes_phone.py": GAMES,
+    "arena/lines.py": REFEREE,
+    "arena/replay.py": REFEREE,
+    "arena/rulebooks.py": REFEREE,
+    "arena/referee.py": REFEREE,
+}
+COMPARISONS = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+OPERATORS = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.FloorDiv: ast.Mult,
+    ast.Div: ast.Mult,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.BitXor: ast.BitOr,
+    ast.Mod: ast.FloorDiv,
+}
+
+
+def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """The ways in which one expression can be broken: a description and the new expression."""
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARISONS:
+        other = copy.deepcopy(node)
+        other.ops[0] = COMPARISONS[type(node.ops[0])]()
+        yield "comparison", other
+    elif isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+        other_operation = copy.deepcopy(node)
+        other_operation.op = OPERATORS[type(node.op)]()
+        yield "operator", other_operation
+    elif isinstance(node, ast.BoolOp):
+        other_word = copy.deepcopy(node)
+        other_word.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        yield "and/or", other_word
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield "not", node.operand
+    elif isinstance(node, ast.Constant) and type(node.value) is int:
+        yield "number", ast.Constant(node.value + 1)
+    elif isinstance(node, ast.Constant) and type(node.value) is bool:
+        yield "truth", ast.Constant(not node.value)
+
+
+def sites(tree: ast.Module) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
+    """(parent, field, index, expression) of everything inside functions, annotations left out."""
+    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+        for parent in [inner for statement in function.body for inner in ast.walk(statement)]:
+            if isinstance(parent, ast.FunctionDef | ast.arg | ast.AnnAssign):
+                continue
+            for field, value in ast.iter_fields(parent):
+                many = value if isinstance(value, list) else [value]
+                for index, child in enumerate(many):
+                    if isinstance(child, ast.expr):
+                        yield parent, field, index if isinstance(value, list) else None, child
+
+
+def mutants(source: str) -> Iterator[tuple[int, str, str]]:
+    """(line, what was changed, the new source) of every mutant."""
+    tree, seen = ast.parse(source), set[tuple[int, int, str]]()
+    for parent, field, index, child in sites(tree):
+        for what, changed in changes(child):
+            key = (child.lineno, child.col_offset, what)
+            if key in seen:
+                continue
+            seen.add(key)
+            _put(parent, field, index, ast.copy_location(changed, child))
+            text = f"{what}: {ast.unparse(child)} -> {ast.unparse(changed)}"
+            yield child.lineno, text, ast.unparse(ast.fix_missing_locations(tree))
+            _put(parent, field, index, child)
+
+
+def _put(parent: ast.AST, field: str, index: int | None, child: ast.AST) -> None:
+    if index is None:
+        setattr(parent, field, child)
+    else:
+        getattr(parent, field)[index] = child
+
+
+def survives(name: str, source: str, tests: list[str], seconds: float) -> bool:
+    """Do all tests pass on a copy of the package with this file? A mutant that takes too long has been noticed."""
+    with tempfile.TemporaryDirectory() as place:
+        copied = Path(place) / "afterstate"
+        subprocess.run(["cp", "-r", str(PACKAGE), str(copied)], check=True)
+        (copied / name).write_text(source, encoding="utf-8")
+        environment = {**os.environ, "PYTHONPATH": place, "NUMBA_DISABLE_JIT": "1", "AFTERSTATE_QUIET": "1"}
+        words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+        try:
+            done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, timeout=seconds, check=False)
+        except subprocess.TimeoutExpired:
+            return False
+        return done.returncode == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--file", choices=list(FILES), help="only the mutants of this file")
+    parser.add_argument("--sample", type=int, default=0, help="only so many, chosen at random; 0 for all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=900, help="for the tests of one mutant")
+    flags = parser.parse_args()
+    found = [
+        (name, *mutant)
+        for name in FILES
+        if flags.file in (None, name)
+        for mutant in mutants((PACKAGE / name).read_text(encoding="utf-8"))
+    ]
+    total = len(found)
+    if flags.sample:
+        found = Random(flags.seed).sample(found, min(flags.sample, total))
+    alive, begin = 0, time.monotonic()
+    for name, line, what, source in found:
+        if survives(name, source, FILES[name], flags.seconds):
+            alive += 1
+            print(f"survived: {name}:{line}: {what}", flush=True)
+    killed = len(found) - alive
+    print(f"{killed} of {len(found)} mutants noticed ({total} in all), {time.monotonic() - begin:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
