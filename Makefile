@@ -7,7 +7,7 @@ DEV    := $(VENV)/.ready-dev
 PEER   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-gpu lint bench bench-peers soak mutants clean
+.PHONY: help demo test test-gpu lint bench bench-peers soak mutants coverage clean
 
 help:
 	@echo "make demo         train a 2048 player for a minute, measure it, draw its learning curve"
@@ -60,6 +60,12 @@ soak: $(DEV)
 	$(BIN)/python scripts/soak/kills.py --kills 50
 	$(BIN)/python scripts/soak/flat_memory.py train --minutes 60
 	$(BIN)/python scripts/soak/flat_memory.py serve --minutes 60
+
+# Lines and branches of the Python that is not compiled.
+coverage: $(DEV)
+	$(BIN)/python -m coverage run -m pytest -q
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
 
 mutants: $(DEV)
 	$(BIN)/python scripts/mutants.py

@@ -37,7 +37,7 @@ class Target:
     good: Sequence[bytes]  # examples that are accepted
     attempt: Callable[[bytes], None]  # reads one input; raises Broken, or anything else, when a promise is broken
     breaker: Breaker = broken
-    share: int = 4  # of a flood: those that take long get less
+    share: int = 3  # of a flood: those that take long get less
 
     def broken_input(self, random: Random) -> bytes:
         return self.breaker(random.choice(self.good), random, self.good)
@@ -81,7 +81,7 @@ def models(folder: Path) -> Target:
         if not np.isfinite(model.weights).all():
             raise Broken("opened with weights that are not finite")
 
-    return Target("model files", good_models(folder), attempt, broken_model)
+    return Target("model files", good_models(folder), attempt, broken_model, share=16)
 
 
 def models_at_the_door(folder: Path) -> Target:
@@ -112,7 +112,7 @@ def listed_models(folder: Path) -> Target:
         through_the_door(["models", "--runs", str(run.parent)], (0,))
         through_the_door(["models", "--runs", str(run.parent), "--json", "-"], (0,))
 
-    return Target("models listed", good_models(folder), attempt, broken_model)
+    return Target("models listed", good_models(folder), attempt, broken_model, share=2)
 
 
 # --- weights of other programs --------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ def weights(folder: Path, form: str, name: str) -> Target:
             if converted.weights.shape != (size_of(converted.network),):
                 raise Broken("converted into a model that does not fit its network")
 
-    return Target(f"weights of {form}", [(folder / name).read_bytes()], attempt)
+    return Target(f"weights of {form}", [(folder / name).read_bytes()], attempt, share=2)
 
 
 # --- records --------------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def settings(folder: Path) -> Target:
         if TrainConfig.read(path) != config:
             raise Broken(f"settings change when they are written and read: {config}")
 
-    return Target("run.toml", [(small_run(folder / "run") / "run.toml").read_bytes()], attempt)
+    return Target("run.toml", [(small_run(folder / "run") / "run.toml").read_bytes()], attempt, share=8)
 
 
 def metrics(folder: Path) -> Target:
@@ -213,7 +213,7 @@ def metrics(folder: Path) -> Target:
         if not all(isinstance(line, dict) for line in lines):
             raise Broken("a line of metrics that is no record")
 
-    return Target("metrics.jsonl", [good], attempt)
+    return Target("metrics.jsonl", [good], attempt, share=16)
 
 
 def checkpoints(folder: Path) -> Target:
@@ -277,7 +277,9 @@ def networks(folder: Path) -> Target:
         if not 0 < size_of(network) <= 64 * 16**7:
             raise Broken(f"{network.name!r} has {size_of(network)} entries")
 
-    return Target("networks", [b"4x6", b"8x6+small", b"group0+1", b"012345,456789", b"012 456+tiny"], attempt)
+    return Target(
+        "networks", [b"4x6", b"8x6+small", b"group0+1", b"012345,456789", b"012 456+tiny"], attempt, share=16
+    )
 
 
 def agents(folder: Path) -> Target:
@@ -291,7 +293,7 @@ def agents(folder: Path) -> Target:
             raise Broken(f"a budget of {spec.budget}")
 
     good = [b"greedy", b"expectimax:3", b"expectimax:200ms,prune=0.01", b"mcts:1s,leaf=value,c=2", b"rollouts:100"]
-    return Target("agents", good, attempt)
+    return Target("agents", good, attempt, share=16)
 
 
 def command_lines(folder: Path) -> Target:
