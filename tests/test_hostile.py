@@ -41,6 +41,7 @@ NAMES = [
     "records of threes",
     "records of threes-phone",
     "boards",
+    "hints",
     "networks",
     "agents",
     "command lines",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from unittest import mock
 
 import numpy as np
 from recording import play_game
@@ -35,7 +38,7 @@ class Target:
 
     name: str
     good: Sequence[bytes]  # examples that are accepted
-    attempt: Callable[[bytes], None]  # reads one input; raises Broken, or anything else, when a promise is broken
+    attempt: Callable[[bytes], int | None]  # reads one input; raises Broken when a promise is
     breaker: Breaker = broken
     share: int = 3  # of a flood: those that take long get less
 
@@ -69,17 +72,18 @@ def good_models(folder: Path) -> list[bytes]:
 def models(folder: Path) -> Target:
     path = folder / "model.safetensors"
 
-    def attempt(data: bytes) -> None:
+    def attempt(data: bytes) -> int:
         path.write_bytes(data)
         try:
             model = open_model(path)
         except Mistake as mistake:
             _clear(mistake)
-            return
+            return 0
         if model.weights.shape != (size_of(model.network),) or model.weights.dtype != np.float32:
             raise Broken(f"opened with weights {model.weights.dtype}{model.weights.shape}")
         if not np.isfinite(model.weights).all():
             raise Broken("opened with weights that are not finite")
+        return int(model.weights.nbytes)
 
     return Target("model files", good_models(folder), attempt, broken_model, share=16)
 
@@ -267,6 +271,28 @@ def boards(folder: Path) -> Target:
     return Target("boards", good, attempt)
 
 
+def hints(folder: Path) -> Target:
+    """`afterstate hint`: a board on the command line, and queries on standard input."""
+    model = folder / "advisor.safetensors"
+    model.write_bytes(good_models(folder)[0])
+    flags = ["--model", str(model), "--agent", "greedy"]
+
+    def attempt(data: bytes) -> None:
+        lines = io.TextIOWrapper(io.BytesIO(data), "utf-8")
+        with mock.patch.object(sys, "stdin", lines):
+            through_the_door(["hint", "--stdin", *flags], (0,))
+        text = data.decode("utf-8", "surrogateescape").replace("\0", "")
+        through_the_door(["hint", f" {text}", *flags, "--json", "-"])
+
+    good = [
+        b"2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2",
+        b'{"board": "1.23/2345/.987/3A12", "score": 700}\n"1.23/2345/.987/3A12"\n',
+        b'{"board": [2, 4, 8, 16, 0, 2, 4, 8, 0, 0, 2, 4, 0, 0, 0, 2]}\n',
+        b"[" * 3000 + b"\n",
+    ]
+    return Target("hints", good, attempt)
+
+
 def networks(folder: Path) -> Target:
     def attempt(data: bytes) -> None:
         try:
@@ -339,6 +365,7 @@ def all_targets(folder: Path) -> list[Target]:
         checkpoints(folder),
         *(records(folder, game) for game in games.names()),
         boards(folder),
+        hints(folder),
         networks(folder),
         agents(folder),
         command_lines(folder),

@@ -48,14 +48,15 @@ def _resident(field: str) -> int:
 
 
 @contextlib.contextmanager
-def in_little_memory(size: int) -> Iterator[None]:
-    """Complains when the peak of resident memory grows out of proportion to the input."""
+def in_little_memory(size: int) -> Iterator[list[int]]:
+    """Complains when the peak of resident memory grows out of proportion to the input, and to what it may unpack."""
+    unpacked = [0]
     with contextlib.suppress(OSError):
         FORGET_PEAK.write_text("5")
     before = _resident("VmRSS")
-    yield
+    yield unpacked
     grown = _resident("VmHWM") - before
-    if grown > MEMORY_FACTOR * size + MEMORY_FLOOR:
+    if grown > MEMORY_FACTOR * size + MEMORY_FLOOR + unpacked[0]:
         gc.collect()
         raise Broken(f"{grown:,} bytes of memory for an input of {size:,}")
 
@@ -89,11 +90,11 @@ def through_the_door(words: list[str], allowed: tuple[int, ...] = (0, 2)) -> int
     return status
 
 
-def held(attempt: Callable[[], None], size: int) -> str:
-    """Run one attempt under watch; what was broken, or nothing."""
+def held(attempt: Callable[[], int | None], size: int) -> str:
+    """Run one attempt under watch; what was broken, or nothing. It returns the bytes it was right to unpack."""
     try:
-        with in_time(), in_little_memory(size):
-            attempt()
+        with in_time(), in_little_memory(size) as unpacked:
+            unpacked[0] = attempt() or 0
     except Exception as error:
         import traceback
 

@@ -57,7 +57,7 @@ def overview() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a file name may hold bytes that no terminal can show
             stream.reconfigure(errors="backslashreplace")
     if not words or words[0] in ("-h", "--help", "help"):

@@ -88,7 +88,7 @@ def board_of(line: str) -> str:
         return line
     try:
         query = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Mistake('no JSON: write {"board": "1.23/2345/.987/3A12"} on one line') from None
     if isinstance(query, str):
         return query
