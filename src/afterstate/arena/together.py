@@ -30,6 +30,7 @@ MERGE_SECONDS = 5.0
 SILENCE = 120.0  # seconds after which a node that says nothing counts as lost
 GATHERING = 30.0  # seconds that the first round waits for everybody
 ANOTHER_SEED = 0x9E37_79B9_7F4A_7C15  # 2^64 / golden ratio: every learner plays other games
+MOST_LOST = 20  # learners, beyond one a round: then something is wrong with all of them
 NO_LIMIT = 1 << 60
 
 
@@ -228,10 +229,12 @@ class TogetherTrainer:
 
     def _welcome(self) -> None:
         """Call for as many learners as are wanted; let in those that have arrived. One must be there to go on."""
-        while len(self.seats) + len(self.coming) < self.nodes:
-            self._call()
         begin = time.monotonic()
-        while self.coming:
+        while True:
+            while len(self.seats) + len(self.coming) < self.nodes:
+                self._call()
+            if not self.coming:
+                return
             waits = not self.seats or not self.round
             arrived, _ = self.ray.wait([seat.hello for seat in self.coming], timeout=1.0 if waits else 0.0)
             for seat in [seat for seat in self.coming if seat.hello in arrived]:
@@ -257,9 +260,7 @@ class TogetherTrainer:
         try:
             seat.node = self.ray.get(seat.hello)
         except self.ray.exceptions.RayActorError as error:
-            if (
-                "creation task" in str(error) or not self.seats
-            ):  # it cannot work here, and trying again would not help
+            if "creation task" in str(error) or self.traffic.lost > MOST_LOST + self.traffic.rounds:
                 raise explain(error) from None
             self.traffic.lost += 1
             return
