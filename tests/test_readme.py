@@ -1,0 +1,37 @@
+"""The documents: links that lead somewhere, and the README's example as a reader would run it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from afterstate import cli
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not target.startswith(("http:", "https:", "#", "mailto:")):
+            assert (page.parent / target.split("#")[0]).exists(), target
+
+
+def test_the_example_of_the_readme_runs() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert len(result.stdout.splitlines()) == 5
+
+
+def test_every_command_in_the_documents_exists() -> None:
+    for page in PAGES:
+        for block in re.findall(r"```.*?```", page.read_text(encoding="utf-8"), re.DOTALL):
+            for name in re.findall(r"^(?:\$ )?afterstate ([a-z-]+)", block, re.MULTILINE):
+                assert name in cli.available(), f"{page.name}: afterstate {name}"
