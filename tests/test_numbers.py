@@ -109,7 +109,7 @@ def learn(trainer: CpuTrainer, rate: float, times: int) -> list[Tally]:
     "settings",
     [
         {"rule": "td", "rate": "1000"},
-        {"rule": "td", "rate": "0.1", "optimism": 3e38},
+        {"rule": "td", "rate": "0.1", "optimism": 1e18},
         {"rule": "tc", "rate": "1e30"},
     ],
 )
@@ -120,6 +120,12 @@ def test_learning_that_diverges_says_so_and_what_to_change(settings: dict[str, o
     with pytest.raises(Mistake, match=r"diverged.*lower --rate"):
         learn(trainer, rate, 40)
     trainer.close()
+
+
+@pytest.mark.parametrize("value", [10**400, -1, 2**63, float("nan"), float("inf")])
+def test_budgets_beyond_counting_are_refused(value: float) -> None:
+    with pytest.raises(Mistake, match="--moves is a number from 0"):
+        TrainConfig(network="012", moves=value)  # type: ignore[arg-type]
 
 
 def test_learning_at_a_sane_rate_stays_finite() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import tomllib
 from dataclasses import asdict, dataclass, fields, replace
@@ -17,6 +16,7 @@ from .rules import history_of
 from .schedules import Schedule, parse_schedule
 
 GIGABYTE = 1 << 30
+MOST = 1e18  # games, moves, seconds, points: beyond all use, and safe to count with
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,10 @@ class TrainConfig:
     def __post_init__(self) -> None:
         positive = {"games": self.games, "moves": self.moves, "seconds": self.seconds, "optimism": self.optimism}
         for name, value in positive.items():
-            if not (math.isfinite(value) and value >= 0):
-                raise Mistake(f"--{name} is a number from 0 up, not {value}")
+            if not 0 <= value <= MOST:
+                raise Mistake(
+                    f"--{name} is a number from 0 to {MOST:.0e}, not {value if abs(value) < MOST**2 else 'that'}"
+                )
         if not 0 <= self.decay <= 1:
             raise Mistake(f"--decay is λ, a number from 0 to 1, not {self.decay}")
         if not 1 <= self.threads <= 1024 or self.block < 1 or not 0 <= self.steps <= 1000:
@@ -193,7 +195,7 @@ class TrainConfig:
             found = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise Mistake(f"cannot read {path}: {error.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, numbers or nesting beyond all use
             raise Mistake(f"{path} is not TOML: {error}") from None
         return cls(**checked(found, path))
 
@@ -230,7 +232,7 @@ def checked(found: dict[str, Any], path: Path | str) -> dict[str, Any]:
         if name not in known:
             raise Mistake(f"{path}: unknown setting {name!r}; known are {', '.join(sorted(known))}")
         kind = type(defaults[name])
-        if kind is float and isinstance(value, int):
+        if kind is float and isinstance(value, int) and abs(value) <= MOST:
             found[name] = float(value)
         elif not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise Mistake(f"{path}: {name} is a {kind.__name__}, not {value!r}")
