@@ -1,8 +1,8 @@
-"""Make the models in the box: train on a GPU, keep what matters, measure, write a file of at most 6 MB.
+"""Make the models in the box: train, keep what matters, measure, write a file of at most 6 MB.
 
-    python scripts/make_box.py 2048          needs a CUDA device; about a minute and a half
-    python scripts/make_box.py threes
-    python scripts/make_box.py threes-phone
+    python scripts/make_box.py 2048          needs a CUDA device: 35 s of training
+    python scripts/make_box.py threes        on the CPU: twenty minutes on two cores
+    python scripts/make_box.py threes-phone  on the CPU: ten minutes
 
 The run folder stays in --runs, so a second call packs again without training.
 """
@@ -25,11 +25,9 @@ from afterstate.values.files import Model, map_tensor, open_model, read_header, 
 PHASES = "tc:1:0.7,soften:1>0.05:0.3"
 SHAPES = "01234,45678,01245,45689,01256,12569"
 RECIPES = {
-    "2048": TrainConfig(
-        game="2048", network=f"{SHAPES},01259,04589+small", fold="4096", phases=PHASES, device="cuda"
-    ),
-    "threes": TrainConfig(game="threes", network="4x6", phases=PHASES, device="cuda"),
-    "threes-phone": TrainConfig(game="threes-phone", network="4x6", phases=PHASES, device="cuda"),
+    "2048": TrainConfig(game="2048", network=f"{SHAPES},01259,04589+small", phases=PHASES, device="cuda", seconds=35),
+    "threes": TrainConfig(game="threes", network="4x6", decay=0.5, threads=2, seconds=1200),
+    "threes-phone": TrainConfig(game="threes-phone", network="4x6", decay=0.5, threads=2, seconds=600),
 }
 PLAYED = {"2048": {"downgrade": {"threshold": 8192, "hole": 64}}}  # how a model is best played
 LIMIT = 5_900_000  # bytes
@@ -46,7 +44,7 @@ def coherence_of(folder: Path, size: int) -> Array:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("game", choices=RECIPES)
-    arguments.add_argument("--seconds", type=float, default=35)
+    arguments.add_argument("--seconds", type=float, help="another training time than the recipe's")
     arguments.add_argument("--network", help="another network than the recipe's")
     arguments.add_argument("--fold", help="another fold than the recipe's")
     arguments.add_argument("--runs", type=Path, default=Path("runs"))
@@ -56,8 +54,8 @@ def main() -> None:
     arguments.add_argument("--workers", type=int, default=2)
     arguments.add_argument("--train-only", action="store_true", help="train, and pack in a second call")
     chosen = arguments.parse_args()
-    changes = {key: value for key in ("network", "fold") if (value := getattr(chosen, key)) is not None}
-    config = replace(RECIPES[chosen.game], seconds=chosen.seconds, **changes)
+    changes = {key: value for key in ("network", "fold", "seconds") if (value := getattr(chosen, key)) is not None}
+    config = replace(RECIPES[chosen.game], **changes)
     folder = chosen.runs / f"box-{chosen.game}"
     if not (folder / "last.safetensors").exists():
         run = Run.begin(config, folder, every=10_000)
@@ -72,8 +70,14 @@ def main() -> None:
     save_model(model, out, packed=True, limit=LIMIT, importance=importance)
     ready = replace(open_model(out), training=PLAYED.get(chosen.game, {}))
     measured = measure(ready, chosen.games, chosen.search, chosen.workers)
-    note = {"made_by": f"scripts/make_box.py {chosen.game} --seconds {chosen.seconds:g}", "seed": config.seed}
-    training = {**note, "gpu_seconds": chosen.seconds, **PLAYED.get(chosen.game, {}), "strength": measured}
+    training = {
+        "made_by": f"scripts/make_box.py {chosen.game}",
+        "seed": config.seed,
+        "device": config.device,
+        "seconds": config.seconds,
+        **PLAYED.get(chosen.game, {}),
+        "strength": measured,
+    }
     save_model(replace(model, training=training), out, packed=True, limit=LIMIT, importance=importance)
     print(f"{out}: {out.stat().st_size:,} bytes")
 
