@@ -148,6 +148,7 @@ def test_times_and_origins() -> None:
     assert [duration(seconds) for seconds in (0.2, 59.4, 61, 3600)] == ["0 s", "59 s", "1 min 1 s", "1 h 0 min"]
     text = how_it_was_made({"play": replace(done_with(), command="afterstate evaluate --seed 3")})
     assert "| play | 2026-01-01 | `abc` | a machine | 3 | 1 min 1 s |" in text
+    assert done_with(seconds=90.5).whole_time == 90.5  # a resumed training: longer than its last part
 
 
 @pytest.mark.parametrize("name", names())

@@ -108,11 +108,11 @@ def how_it_was_made(done: Mapping[str, Done]) -> str:
     if not done:
         return "Nothing has been run yet."
     rows = [
-        [name, one.date, f"`{one.commit}`", one.machine, _seed(one.command), duration(one.seconds)]
+        [name, one.date, f"`{one.commit}`", one.machine, _seed(one.command), duration(one.whole_time)]
         for name, one in done.items()
     ]
     commands = "\n".join(one.command for one in done.values())
-    total = duration(sum(one.seconds for one in done.values()))
+    total = duration(sum(one.whole_time for one in done.values()))
     head = ["step", "date", "commit", "machine", "seed", "time"]
     return f"{table(head, rows)}\n\nAll of it: {total}.\n\n```\n{commands}\n```"
 

@@ -55,6 +55,11 @@ class Done:
     machine: str
     date: str
 
+    @property
+    def whole_time(self) -> float:
+        """Seconds it took; of a resumed training those before the interruption count too."""
+        return max(self.seconds, float(self.figures.get("seconds") or 0.0))
+
     @classmethod
     def read(cls, path: Path) -> Done:
         try:
