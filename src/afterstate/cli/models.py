@@ -55,10 +55,10 @@ def sources(folders: list[Path]) -> Iterator[tuple[str, Path]]:
 
 def describe(source: str, path: Path) -> dict[str, Any]:
     from afterstate.games.errors import Mistake
-    from afterstate.values.files import open_model
+    from afterstate.values.files import describe_model, size_of
 
     try:
-        model = open_model(path)
+        model = describe_model(path)
     except Mistake as mistake:
         return {"model": source, "broken": str(mistake)}
     return {
@@ -67,7 +67,7 @@ def describe(source: str, path: Path) -> dict[str, Any]:
         "network": model.network.name,
         "of": model.of,
         "bytes": path.stat().st_size,
-        "entries": int(model.weights.size),
+        "entries": size_of(model.network),
         **_origin(model),
     }
 

@@ -30,6 +30,7 @@ from .patterns import Network, parse_network, write_pattern
 
 FORMAT = "afterstate-model"
 CHECKED_TOGETHER = 1 << 16
+CHECKED_AT_MOST = 1 << 23  # weights, about: a few milliseconds
 LONGEST_HEADER = 1 << 20
 SHIPPED = Path(__file__).resolve().parent.parent / "models"
 WHAT = ("afterstates", "states")
@@ -201,12 +202,21 @@ def open_model(source: Path | str | None = None, game: Game | str | None = None)
     return Model(model_game, network, weights, metadata["of"], json.loads(metadata["training"]), path)
 
 
+def describe_model(path: Path) -> Model:
+    """What a model file says of itself, without its weights."""
+    _, metadata, _ = read_header(path)
+    game, network = _what_it_is(path, metadata)
+    return Model(game, network, np.zeros(0, np.float32), metadata["of"], json.loads(metadata["training"]), path)
+
+
 def check_finite(path: Path | str, weights: Array) -> None:
     """A player with NaN or infinite weights would lose without a word: say so instead, before it plays.
 
-    Reads everything once, a part at a time that fits into the cache; a NaN survives the minimum and the maximum.
+    Reads a part at a time that fits into the cache; a NaN survives minimum and maximum. Of a large file, which
+    should open at once, only parts all over it are read: a diverged network has hardly a sound one.
     """
-    for i in range(0, len(weights), CHECKED_TOGETHER):
+    stride = CHECKED_TOGETHER * max(1, len(weights) // CHECKED_AT_MOST)
+    for i in range(0, len(weights), stride):
         part = weights[i : i + CHECKED_TOGETHER]
         if not (np.isfinite(part.min()) and np.isfinite(part.max())):
             bad = i + int(np.flatnonzero(~np.isfinite(part))[0])
