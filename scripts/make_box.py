@@ -23,9 +23,8 @@ from afterstate.search.agents import make_agent
 from afterstate.values.files import Model, map_tensor, open_model, read_header, save_model
 
 PHASES = "tc:1:0.7,soften:1>0.05:0.3"
-SHAPES = "01234,45678,01245,45689,01256,12569"
 RECIPES = {
-    "2048": TrainConfig(game="2048", network=f"{SHAPES},01259,04589+small", phases=PHASES, device="cuda", seconds=35),
+    "2048": TrainConfig(game="2048", network="8x5+small", phases=PHASES, device="cuda", seconds=35),
     "threes": TrainConfig(game="threes", network="4x6", decay=0.5, threads=2, seconds=1200),
     "threes-phone": TrainConfig(game="threes-phone", network="4x6", decay=0.5, threads=2, seconds=600),
 }
