@@ -201,8 +201,9 @@ def test_ctrl_c_while_it_trains_and_saves(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         time.sleep(0.01)
     status, _, err = finish(process)
-    assert status == 130
-    interrupted(err)
+    assert status in (130, -signal.SIGINT)  # the last one may meet a process that has saved all and is leaving
+    if status == 130:
+        interrupted(err)
     progress = check_folder(folder)
     assert progress.games > 0
     assert progress.lines == len(read_metrics(folder))

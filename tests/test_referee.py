@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
 
 import pytest
+import reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recording import is_in_order, play_game
 
 from afterstate import games
-from afterstate.arena.lines import LONGEST_LINE, Line
+from afterstate.arena.lines import LONGEST_LINE, SYMBOLS, Line
 from afterstate.arena.records import Place, Record, Slide, format_record, parse_record, record_of, write_records
 from afterstate.arena.referee import judge, judge_lines
 from afterstate.cli import main
@@ -484,3 +486,20 @@ def test_points_of_the_course(tmp_path):
     assert slow.points == {"project 1": round(0.7 * one, 1), "project 2": 0.0}
     assert "1,001 expected, not reached: points x 70 %" in slow.text()
     assert not judge(path).ok, "a thousand times the same game is not chance"
+
+
+def test_a_taken_cell_is_named_whatever_the_direction():
+    """After slides across and down alike, on every cell that holds a tile."""
+    record = play_game("2048", 11)
+    rules, cells, named = reference.get("2048"), [0] * 16, set()
+    for i, action in enumerate(record.actions):
+        if isinstance(action, Slide):
+            cells = list(rules.slide(tuple(cells), action.action)[0])
+            continue
+        for taken in (cell for cell in range(16) if cells[cell] and i >= 2):
+            damaged = [*record.actions[:i], action._replace(cell=taken), *record.actions[i + 1 :]]
+            tally = judge_lines([Line(1, format_record(replace(record, actions=damaged)))], "2048")
+            assert tally.reason == f"illegal placement: cell {SYMBOLS[taken]} is taken"
+            named.add((taken, record.actions[i - 1].action & 1))
+        cells[action.cell] = action.tile
+    assert len(named) == 32
