@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("AFTERSTATE_QUIET", "1")
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and their children, ignore it
 sys.path.insert(0, str(Path(__file__).parent))
 
 settings.register_profile(
