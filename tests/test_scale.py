@@ -124,11 +124,11 @@ def test_a_player_without_a_network(head: str) -> None:
 
 
 def test_a_killed_worker_changes_nothing(head: str) -> None:
-    player = make_agent("rollouts:4", games.get("2048"))
+    player = make_agent("rollouts:40", games.get("2048"))
     killed: list[int] = []
 
     def kill_one(statistics: Statistics, seconds: float) -> None:
-        if 0 < statistics.games < 30 and not killed:
+        if statistics.games < 60 and not killed:
             killed.extend(processes_of("ray::play_games")[:1])
             for process in killed:
                 os.kill(process, signal.SIGKILL)
