@@ -203,8 +203,8 @@ SMALL = TrainConfig(network="8x4", rule="tc", threads=1, block=100, seed=3)
 
 def test_two_nodes_learn_one_network(machines: Any) -> None:
     node = machines.add_node(num_cpus=1, object_store_memory=STORE)
-    with together(nodes=2, merge_seconds=0.5) as make:
-        run = Run.begin(replace(SMALL, moves=2_000_000), None, make=make)
+    with together(nodes=2, merge_seconds=0.2) as make:
+        run = Run.begin(replace(SMALL, moves=12_000_000), None, make=make)
         trainer, homes = run.trainer, set[str]()
         assert isinstance(trainer, TogetherTrainer)
         lines = []
