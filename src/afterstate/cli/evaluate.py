@@ -12,17 +12,16 @@ from typing import Annotated, Literal
 
 import tyro
 
-from afterstate import games
 from afterstate.arena.evaluate import Evaluation, evaluate
 from afterstate.arena.records import Record, format_record
 from afterstate.arena.statistics import TABLES
 from afterstate.games import Mistake
 from afterstate.games.disk import written
-from afterstate.search.agents import Agent, make_agent, needs_model
-from afterstate.values.files import open_model
+from afterstate.search.agents import Agent
 from afterstate.views.progress import EvaluationView
 
 from .flags import say, write_json
+from .players import find_agent
 
 
 @dataclass
@@ -99,14 +98,6 @@ def _watched(agent: Agent, command: Command, play: Callable[..., Evaluation]) ->
     goal = agent.game.tiles[agent.game.goal]
     with EvaluationView(command.games, goal, command.quiet or command.json == "-") as view:
         return play(agent, command.games, command.seed, progress=view.update)
-
-
-def find_agent(spec: str, model: str | None, game: str | None) -> Agent:
-    """The agent of the flags: the model says which game, unless only the game is given."""
-    if model is None and not needs_model(spec):
-        return make_agent(spec, games.get(game or "2048"))
-    found = open_model(model, game)
-    return make_agent(spec, found.game, found)
 
 
 def report(result: Evaluation, command: Command, quiet: bool) -> None:
