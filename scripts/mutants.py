@@ -5,6 +5,7 @@ operator, a number one off, a condition turned round. It runs in a process of it
 the tests of its room. A mutant that passes them all survived: the tests are blind there, or the change means nothing.
 
     python scripts/mutants.py                               # all of them, for hours
+    python scripts/mutants.py --workers 16 --part 1/3       # the first third, sixteen at a time
     python scripts/mutants.py --sample 40 --seed 1          # a random share of them
     python scripts/mutants.py --file games/threes.py
 """
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from random import Random
 
@@ -134,7 +136,8 @@ def survives(name: str, source: str, tests: list[str], seconds: float) -> bool:
         copied = Path(place) / "afterstate"
         subprocess.run(["cp", "-r", str(PACKAGE), str(copied)], check=True)
         (copied / name).write_text(source, encoding="utf-8")
-        environment = {**os.environ, "PYTHONPATH": place, "NUMBA_DISABLE_JIT": "1", "AFTERSTATE_QUIET": "1"}
+        paths = os.pathsep.join([place, *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = {**os.environ, "PYTHONPATH": paths, "NUMBA_DISABLE_JIT": "1", "AFTERSTATE_QUIET": "1"}
         words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
         try:
             done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, timeout=seconds, check=False)
@@ -148,6 +151,8 @@ def main() -> int:
     parser.add_argument("--file", choices=list(FILES), help="only the mutants of this file")
     parser.add_argument("--sample", type=int, default=0, help="only so many, chosen at random; 0 for all")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--part", default="1/1", help="only the K-th of N equal parts, as K/N")
+    parser.add_argument("--workers", type=int, default=1, help="mutants at a time")
     parser.add_argument("--seconds", type=float, default=900, help="for the tests of one mutant")
     flags = parser.parse_args()
     found = [
@@ -159,11 +164,21 @@ def main() -> int:
     total = len(found)
     if flags.sample:
         found = Random(flags.seed).sample(found, min(flags.sample, total))
-    alive, begin = 0, time.monotonic()
-    for name, line, what, source in found:
-        if survives(name, source, FILES[name], flags.seconds):
-            alive += 1
-            print(f"survived: {name}:{line}: {what}", flush=True)
+    part, parts = (int(x) for x in flags.part.split("/"))
+    found = found[part - 1 :: parts]
+    alive, done, begin = 0, 0, time.monotonic()
+    with ThreadPoolExecutor(flags.workers) as pool:
+        asked = {
+            pool.submit(survives, name, source, FILES[name], flags.seconds): f"{name}:{line}: {what}"
+            for name, line, what, source in found
+        }
+        for answer in as_completed(asked):
+            done += 1
+            if answer.result():
+                alive += 1
+                print(f"survived: {asked[answer]}", flush=True)
+            elif done % 20 == 0:
+                print(f"{done} of {len(found)}, {time.monotonic() - begin:.0f} s", flush=True)
     killed = len(found) - alive
     print(f"{killed} of {len(found)} mutants noticed ({total} in all), {time.monotonic() - begin:.0f} s")
     return 0

@@ -13,6 +13,7 @@ from .page import how_it_was_made
 from .steps import Experiment, Step
 
 NAMES = ("D0", "D1", "D2", "D3", "D4")
+GAMES_A_SLOT = 200
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,17 @@ class Scale:
     def training(self, games: str) -> tuple[str, ...]:
         """The flags that every training gets: its games, a point of the curve for some of them, where it runs."""
         block = max(1000, int(games) // 500) if self.full else max(1, int(games) // 20)
-        points = () if block == 1000 else ("--block", str(block))
-        on = ("--device", "cuda") if self.device == "cuda" else ("--threads", str(self.threads))
+        points: tuple[str, ...] = () if block == 1000 else ("--block", str(block))
+        on: tuple[str, ...] = ("--threads", str(self.threads))
+        if self.device == "cuda":
+            points = ("--block", str(max(1, block // 50)))  # the GPU counts in blocks of fifty
+            on = ("--device", "cuda", "--flight", str(_games_in_flight(int(games))))
         return ("--games", games, *points, *on, "--seed", str(self.seed))
+
+
+def _games_in_flight(games: int) -> int:
+    """A power of two: enough to be fast, and few enough that each slot plays many games, one after another."""
+    return 1 << max(10, min(15, (games // GAMES_A_SLOT).bit_length() - 1))
 
 
 @dataclass(frozen=True)
