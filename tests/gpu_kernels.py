@@ -5,6 +5,7 @@ Collected by name: in Numba's CUDA simulator (tests/test_gpu.py), or on a real G
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -207,10 +208,15 @@ def test_weights_come_back_in_the_order_they_went(network: str) -> None:
     assert np.array_equal(arrangement.to_cpu(there), here)
 
 
+def words(numbers: Iterable[Any]) -> tuple[np.uint64, ...]:
+    """Compiled rules answer with plain integers, which they would not take back."""
+    return tuple(np.uint64(number) for number in numbers)
+
+
 def play_plainly(lesson: Lesson, weights: Any, seed: int, number: int, two_layers: bool) -> list[int]:
     """A game in plain Python: score, moves, largest."""
     rules, rows, value = lesson.game.rules, lesson.game.rows, lesson.evaluator.value
-    board, aux, rng = rules.start(rows, np.uint64(seed_of(np.uint64(seed), np.uint64(number))))
+    board, aux, rng = words(rules.start(rows, np.uint64(seed_of(np.uint64(seed), np.uint64(number)))))
     score = int(rules.value_of_board(board, aux)) if lesson.game.score_is_value else 0
     moves = 0
 
@@ -231,12 +237,12 @@ def play_plainly(lesson: Lesson, weights: Any, seed: int, number: int, two_layer
         boards, auxes, shares = (
             np.zeros(lesson.game.max_placements, kind) for kind in (np.uint64, np.uint64, np.float32)
         )
-        count = rules.placements(after, after_aux, boards, auxes, shares)
+        count = rules.placements(*words((after, after_aux)), boards, auxes, shares)
         return sum(shares[i] * best(boards[i], auxes[i], leaf, 1.0)[0] for i in range(count))
 
     while (action := best(board, aux, expected if two_layers else leaf, 0.0)[1]) >= 0:
-        after, after_aux, reward = rules.slide(rows, board, aux, action)
-        board, aux, placed, rng = (np.uint64(x) for x in rules.spawn(after, after_aux, rng))
+        after, after_aux, reward = words(rules.slide(rows, board, aux, action))
+        board, aux, placed, rng = words(rules.spawn(after, after_aux, rng))
         score += int(reward) + int(placed)
         moves += 1
     return [score, moves, int(rules.largest(board, aux))]
