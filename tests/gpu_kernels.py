@@ -118,8 +118,9 @@ def test_finished_games_move_towards_zero_and_start_again(of_states: bool) -> No
     assert learner.take_stats()["games"] == 0
 
 
-def test_large_boards_are_seen_at_the_scale_of_smaller_ones() -> None:
-    lesson = lesson_of(coherence=True, fold=14)
+@pytest.mark.parametrize("stages", [(), (14,)])
+def test_large_boards_are_seen_at_the_scale_of_smaller_ones(stages: tuple[int, ...]) -> None:
+    lesson = lesson_of(coherence=True, fold=14, stages=stages)
     learner, reference = both(lesson)
     found = learner.host_games()
     found["boards"][:] = pack([14, 12, 11, 10, 6, 7, 8, 9, 3, 2, 1, 0, 0, 0, 0, 0])
@@ -132,6 +133,10 @@ def test_large_boards_are_seen_at_the_scale_of_smaller_ones() -> None:
     assert_same(learner, reference)
     board, _, scale = lesson.view(np.uint64(found["boards"][0]), np.uint64(0)) if lesson.view else (0, 0, 0)
     assert (int(board) & 15, float(scale)) == (13, 2.0)
+    if stages:  # all that was learnt was learnt in the stage of large boards
+        small, large = learner.host_weights().reshape(2, -1)
+        assert (small == small[0]).all()
+        assert (np.isfinite(large) & (large != small[0])).any()
 
 
 @pytest.mark.parametrize("start", ["restart", "carousel"])

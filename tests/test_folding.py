@@ -19,7 +19,8 @@ GAME = games.get("2048")
 def folded(text: str, limit: int) -> tuple[str, float]:
     state = GAME.parse(text)
     board, aux, scale = make_fold(limit)(state.board, state.aux)
-    return State(GAME, np.uint64(board), np.uint64(aux)).text, float(scale)
+    assert aux == (scale > 1)
+    return State(GAME, np.uint64(board), np.uint64(0)).text, float(scale)
 
 
 def by_hand(cells: list[int], limit: int) -> tuple[list[int], float]:
@@ -53,7 +54,7 @@ def test_examples(text: str, limit: int, expected: str, scale: float) -> None:
 def test_as_spelled_out(cells: list[int], limit: int) -> None:
     board, aux = GAME.read(cells, {})
     seen, seen_aux, scale = make_fold(limit)(board, aux)
-    assert seen_aux == 0
+    assert seen_aux == (scale > 1)
     assert (GAME.write(np.uint64(seen), np.uint64(0))[0], float(scale)) == by_hand(cells, limit)
 
 
@@ -68,9 +69,27 @@ def test_values_scale() -> None:
         )
 
 
+def test_large_boards_have_a_stage_of_their_own() -> None:
+    staged, plain = parse_network("tiny", (13,), False, 13), parse_network("tiny")
+    e, p = evaluator(GAME, staged), evaluator(GAME, plain)
+    weights = np.random.default_rng(2).normal(0, 10, e.size).astype(np.float32)
+    of_stage = {False: weights[: p.size], True: weights[p.size :]}
+    for text, seen, scale in (
+        ("C123/..../..../....", "C123/..../..../....", 1),
+        ("D123/..../..../....", "C123/..../..../....", 2),
+        ("DCBA/9876/.21./....", "DCBA/9876/.21./....", 1),  # large, but without a hole
+    ):
+        large, small = GAME.parse(text), GAME.parse(seen)
+        expected = scale * float(p.value(of_stage[text[0] == "D"], small.board, small.aux))
+        for value in (e.value, e.value_by_words):
+            assert float(value(weights, large.board, large.aux)) == pytest.approx(expected, rel=1e-5)
+
+
 def test_only_where_it_makes_sense() -> None:
     with pytest.raises(Mistake, match="rules of 2048 only"):
         evaluator(games.get("threes"), parse_network("tiny", (), False, 13))
+    with pytest.raises(Mistake, match="the same tile"):
+        evaluator(GAME, parse_network("tiny", (12,), False, 13))
     with pytest.raises(Mistake, match="index 8 to 15"):
         parse_network("tiny", (), False, 3)
 

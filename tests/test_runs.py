@@ -57,22 +57,46 @@ def test_one_thread_gives_the_same_weights_twice(tmp_path: Path) -> None:
     assert np.array_equal(weights(finished(tmp_path / "a")), weights(finished(tmp_path / "b")))
 
 
+@pytest.mark.parametrize("stop", [400, 799])  # before the weights are averaged, and between two looks at them
 @pytest.mark.parametrize(
     "settings", [{}, {"rule": "tc", "rate": "1", "decay": 0.5}, {"rule": "td", "direction": "backward"}]
 )
-def test_a_stopped_and_resumed_run_equals_a_straight_one(tmp_path: Path, settings: dict[str, object]) -> None:
+def test_a_stopped_and_resumed_run_equals_a_straight_one(
+    tmp_path: Path, settings: dict[str, object], stop: int
+) -> None:
     config = TrainConfig(**vars(CONFIG) | settings)  # type: ignore[arg-type]
     straight = finished(tmp_path / "straight", config)
     run = Run.begin(config, tmp_path / "stopped")
 
     def stop_early(line: object, progress: object) -> None:
-        run.stopping = run.progress.games > 400
+        run.stopping = run.progress.games > stop
 
     run.train(stop_early)
-    assert run.progress.games < 900
+    assert stop < run.progress.games < 900
     Run.resume(tmp_path / "stopped").train()
     assert np.array_equal(weights(tmp_path / "stopped"), weights(straight))
     assert without_time(tmp_path / "stopped") == without_time(straight)
+
+
+def test_a_model_holds_the_mean_of_the_last_weights(tmp_path: Path) -> None:
+    seen: list[np.ndarray] = []
+    run = Run.begin(CONFIG, tmp_path / "run")
+    trainer = run.trainer
+    average = trainer.average
+
+    def looking(afresh: bool = False) -> None:
+        seen.append(np.array(trainer.state()["weights"]))
+        average(afresh)
+
+    trainer.average = looking  # type: ignore[method-assign]
+    run.train()
+    assert len(seen) >= 2
+    assert np.allclose(weights(tmp_path / "run"), np.mean(seen, axis=0), rtol=1e-4, atol=1e-3)
+    plain = TrainConfig(**vars(CONFIG) | {"average": False})
+    assert np.array_equal(weights(finished(tmp_path / "plain", plain)), seen[-1])
+    longer = Run.resume(tmp_path / "run", games=3000)
+    assert np.array_equal(longer.trainer.weights(), seen[-1])  # that mean was of another end
+    longer.close()
 
 
 def begun_elsewhere(folder: Path, *flags: str) -> subprocess.Popen[bytes]:

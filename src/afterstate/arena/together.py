@@ -146,7 +146,7 @@ class TogetherTrainer:
         network, known = config.the_network, evaluator(config.the_game, config.the_network)
         self._weights = fresh_weights(known.size, network, known.entries, config.optimism)
         self.memory = np.zeros(2 * known.size if self.coherent else 2, np.float32)
-        self.average = Average(known.size, self.coherent, config.threads)
+        self.merger = Average(known.size, self.coherent, config.threads)
         self.actor = ray.remote(num_cpus=config.threads, num_gpus=int(config.device == "cuda"))(Learner)
         self.seats: list[Seat] = []
         self.coming: list[Seat] = []
@@ -272,7 +272,7 @@ class TogetherTrainer:
 
     def _merge(self, reports: list[Report]) -> None:
         begin = time.perf_counter()
-        common = self.average.of(report.changes for report in reports)
+        common = self.merger.of(report.changes for report in reports)
         apply_changes(self._weights, self.memory, common, self.coherent)
         self.common[self.merged_round] = (self.ray.put(common), common.bytes)
         self.merged = self.merged_round + 1
@@ -288,6 +288,9 @@ class TogetherTrainer:
 
     def begin_phase(self, coherent: bool, soften: bool = False) -> None:
         raise Mistake("--phases is for one machine: on Ray train with one rule, then go on from its model")
+
+    def average(self, afresh: bool = False) -> None:
+        """Nothing: the average of the copies is the network."""
 
     def weights(self) -> Array:
         return self._weights.copy()

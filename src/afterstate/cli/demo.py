@@ -21,7 +21,7 @@ from .flags import say, write_json
 from .train import new_folder
 
 # What learns best in a minute on two cores (docs/performance.md).
-NETWORK = "4x6+small"
+NETWORK, FOLD = "4x6+squares", "8192"
 DECAY = 0.5
 RATE = "1"
 
@@ -52,6 +52,7 @@ class Command:
 def run(command: Command) -> int:
     config = TrainConfig(
         network=NETWORK,
+        fold=FOLD,
         decay=DECAY,
         rate=RATE,
         block=500,

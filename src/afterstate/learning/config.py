@@ -71,7 +71,7 @@ class TrainConfig:
     flight: int = 0
     """GPU: games in flight at once (0: 32768)."""
     average: bool = True
-    """GPU: models hold the mean of the weights, leaning on the last tenth of the run."""
+    """Models hold the mean of the weights towards the end of the run, which plays better than the last ones."""
 
     def __post_init__(self) -> None:
         positive = {"games": self.games, "moves": self.moves, "seconds": self.seconds, "optimism": self.optimism}
@@ -172,9 +172,9 @@ class TrainConfig:
         return bool(self.games or self.moves or self.seconds)
 
     def memory_needed(self) -> int:
-        """Bytes of weights and coherence, known before any is taken."""
+        """Bytes of weights, coherence and mean, known before any is taken."""
         size = evaluator(self.the_game, self.the_network).size
-        return 4 * size * (3 if any(phase.coherent for phase in self.phase_list) else 1)
+        return 4 * size * (1 + 2 * any(phase.coherent for phase in self.phase_list) + self.average)
 
     def with_budget(self, games: int, moves: int, seconds: float) -> TrainConfig:
         """The same run with another end, where one is given."""

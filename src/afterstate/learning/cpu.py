@@ -15,15 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from ..games.compiler import Array
+from ..games.compiler import Array, kernel
 from ..games.errors import Mistake
 from ..values.ntuple import evaluator
 from .backward import RING, backward
 from .config import TrainConfig, check_memory
 from .forward import forward_afterstates
+from .own_tables import OwnTables
 from .parts import CAROUSEL, FRESH, RESTART
 from .restoring import check_state
-from .rules import fresh_weights, promote_all
+from .rules import NO_MEMORY, fresh_weights, promote_all
 from .seat import BEST, GAMES, MOVES, POINTS, REPLAYS, Seat, new_seat
 from .states import forward_states
 from .trainer import SOFTNESS, TOO_LARGE, Tally
@@ -41,6 +42,14 @@ def loop_for(config: TrainConfig, coherent: bool) -> Callable[..., Any]:
     return make(game, network, coherent, config.history, start)
 
 
+@kernel("take in", title="the mean of the weights")
+def take_in(mean: Array, weights: Array, share: np.float32) -> None:
+    """Move the mean by `share` of the way to the weights; what was never learnt (NaN) has no mean yet."""
+    for i in range(len(mean)):
+        known = mean[i] == mean[i]
+        mean[i] = mean[i] + (weights[i] - mean[i]) * share if known else weights[i]
+
+
 class CpuTrainer:
     """See `Trainer`."""
 
@@ -51,7 +60,11 @@ class CpuTrainer:
         self.config = config
         self.game, self.network = config.the_game, config.the_network
         self.evaluator = evaluator(self.game, self.network)
-        self._weights = fresh_weights(self.evaluator.size, self.network, self.evaluator.entries, config.optimism)
+        forward = config.of == "afterstates" and config.direction == "forward"
+        self.own = OwnTables(self.evaluator, config.threads if forward else 1)
+        size = self.evaluator.size + self.own.extra
+        self._tables = fresh_weights(size, self.network, self.evaluator.entries, config.optimism)
+        self._weights = self._tables[: self.evaluator.size]
         history = RING if config.direction == "backward" else config.history
         self.seats = [
             new_seat(
@@ -65,9 +78,12 @@ class CpuTrainer:
             )
             for thread in range(config.threads)
         ]
-        self.memory: Array = np.zeros(2, np.float32)
+        for thread, seat in enumerate(self.seats):
+            seat.shifts[:] = self.own.shifts(thread)
+        self._take_memory(0)
         self.pool = ThreadPoolExecutor(config.threads)
-        self.done = 0
+        self.done = self.averaged = 0
+        self.mean: Array = np.zeros(0, np.float32)
         self.begin_phase(config.phase_list[0].coherent)
 
     def begin_phase(self, coherent: bool, soften: bool = False) -> None:
@@ -75,14 +91,19 @@ class CpuTrainer:
             np.multiply(self.memory, np.float32(SOFTNESS), out=self.memory)
             return
         self.coherent = coherent
-        self.memory = np.zeros(2 * self.evaluator.size if coherent else 2, np.float32)
-        self.memory[:] = 0  # takes the memory now rather than page by page in the loop
+        self._take_memory(2 if coherent else 0)
         self.loop = loop_for(self.config, coherent)
         self.warm_up()
 
     def count_visits(self) -> None:
         """TD: from now on `memory` counts how often each entry is adjusted, for merging copies of a network."""
-        self.memory = np.zeros(self.evaluator.size, np.float32)
+        self._take_memory(1)
+
+    def _take_memory(self, width: int) -> None:
+        """Room for so many numbers about each weight: E and A under TC, visits if they are counted."""
+        self._records = np.zeros(width * len(self._tables) or NO_MEMORY, np.float32)
+        self._records[:] = 0  # takes the memory now rather than page by page in the loop
+        self.memory: Array = self._records[: width * len(self._weights) or NO_MEMORY]
 
     def warm_up(self) -> None:
         """Compile (or load) the loop with nothing to do, so that no budget is spent on it."""
@@ -95,7 +116,9 @@ class CpuTrainer:
         if len(seats) == 1:
             self._work(seats[0], rate, share, games_each)
         else:
+            self.own.hand_out(self._tables, self._records)
             list(self.pool.map(lambda seat: self._work(seat, rate, share, games_each), seats))
+            self.own.bring_together(self._tables, self._records)
         tally = self._collect(seats)
         tally.seconds = time.perf_counter() - begin
         self.done += tally.moves
@@ -107,7 +130,7 @@ class CpuTrainer:
 
     def _work(self, seat: Seat, rate: float, moves: int, games: int) -> None:
         step, decay = np.float32(rate / self.network.reads), np.float32(self.config.trace)
-        self.loop(self.game.rows, self._weights, self.memory, seat, step, decay, moves, games)
+        self.loop(self.game.rows, self._tables, self._records, seat, step, decay, moves, games)
 
     def _collect(self, seats: list[Seat]) -> Tally:
         """Sum up and reset what the threads counted."""
@@ -124,8 +147,20 @@ class CpuTrainer:
             t[:], seat.tiles[:], seat.worst[0] = 0, 0, 0.0
         return total
 
+    def average(self, afresh: bool = False) -> None:
+        if afresh:
+            self.averaged, self.mean = 0, np.zeros(0, np.float32)
+            return
+        self.averaged += 1
+        if self.averaged == 1:
+            self.mean = self._weights.copy()
+            return
+        share, size = np.float32(1 / self.averaged), len(self.mean)
+        ends = [size * k // len(self.seats) for k in range(len(self.seats) + 1)]
+        list(self.pool.map(lambda a, b: take_in(self.mean[a:b], self._weights[a:b], share), ends[:-1], ends[1:]))
+
     def weights(self) -> Array:
-        copy = self._weights.copy()
+        copy = (self.mean if self.averaged else self._weights).copy()
         if self.network.stages:
             promote_all(copy, self.network, self.evaluator.entries)
         return copy
@@ -136,18 +171,22 @@ class CpuTrainer:
             "memory": self.memory,
             "done": np.array([self.done, self.coherent], np.int64),
         }
+        if self.averaged:
+            found |= {"mean": self.mean, "averaged": np.array([self.averaged], np.int64)}
         for k, seat in enumerate(self.seats):
-            found |= {f"seat{k}.{name}": array for name, array in seat._asdict().items()}
+            found |= {f"seat{k}.{name}": array for name, array in seat._asdict().items() if name != "shifts"}
         return found
 
     def restore(self, state: Mapping[str, Array]) -> None:
         self.done, coherent = (int(x) for x in state["done"])
         if bool(coherent) != self.coherent:
             self.begin_phase(bool(coherent))
+        if "mean" in state:
+            self.averaged, self.mean = int(state["averaged"][0]), np.zeros_like(self._weights)
         ours = self.state()
-        check_state(ours, state, self.game)
+        check_state(ours, state, self.game, len(self._tables))
         for name, array in ours.items():
-            if name != "done":
+            if name not in ("done", "averaged"):
                 np.copyto(array, state[name])
 
     def close(self) -> None:

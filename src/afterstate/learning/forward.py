@@ -12,7 +12,7 @@ from ..games.game import Game
 from ..values.lanes import prefetch
 from ..values.ntuple import evaluator
 from ..values.patterns import Network
-from .parts import chooser, parts
+from .parts import chooser, far_reads, parts
 from .rules import adjust, adjust_coherently, delayed_error
 from .seat import GAMES, MOVES, NO_GAME, SLOTS, Seat
 
@@ -23,7 +23,8 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
     Two games are played in turn. Looking at the moves of one asks the memory for all entries it will need; while
     they arrive, the other game chooses, learns and moves.
     """
-    part, reads = parts(game, evaluator(game, network), start), np.int64(network.reads)
+    found = evaluator(game, network)
+    part, far = parts(game, found, start), far_reads(found)
     look, total_of, pick, own, choose = part.look, part.total_of, part.pick, part.own, chooser(part.total, part.key)
     open_episode, close, note, spawn = part.open, part.close, part.note, game.rules.spawn
     learn, folds = adjust_coherently if coherent else adjust, bool(network.fold)
@@ -63,8 +64,8 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
                     if folds:
                         scales[t % history] = seat.scales[g, best]
                     if coherent:
-                        for i in range(reads):
-                            prefetch(memory, np.uint64(chosen[i]) << np.uint64(1))
+                        for j in range(len(far)):
+                            prefetch(memory, np.uint64(chosen[far[j]]) << np.uint64(1))
                     note(seat, g)
                     seat.board[g], seat.aux[g], seat.gain[g], seat.rng[g] = spawn(
                         seat.afters[g, best], seat.auxes[g, best], seat.rng[g]

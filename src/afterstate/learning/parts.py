@@ -14,6 +14,7 @@ from ..games.compiler import Array, rule_for
 from ..games.game import Game
 from ..values.lanes import entries_of, prefetch
 from ..values.ntuple import Evaluator
+from .own_tables import is_small
 from .rules import reader
 from .seat import BEST, CANDIDATES, GAMES, POINTS, POOL, POOL_TILES, REPLAYS, Seat
 
@@ -61,12 +62,19 @@ def parts(game: Game, evaluator: Evaluator, start: int) -> Parts:
     )
 
 
+def far_reads(evaluator: Evaluator) -> Array:
+    """Which of the m reads go to tables that do not fit into a near cache, so that the memory is asked early."""
+    network, tables = evaluator.network, evaluator.layout.tables
+    return np.array([i for i in range(network.reads) if not is_small(tables[i // network.symmetries])], np.int64)
+
+
 def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
     slide, turned, offset = game.rules.slide, evaluator.turned, evaluator.offset
     network = evaluator.network
     entries, reads = entries_of(evaluator.layout, network.symmetries, CANDIDATES), np.int64(network.reads)
     several, by_hint, folds = network.sets > 1, network.by_hint, bool(network.fold)
-    fold = evaluator.fold or turned
+    fold, far = evaluator.fold or turned, far_reads(evaluator)
+    owns = len(far) < network.reads and not several
 
     @rule_for("look", key, inline=True)
     def look(rows: Array, weights: Array, seat: Seat, g: int) -> None:
@@ -80,7 +88,7 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
         index = seat.entries[g]
         if folds:
             for k in range(n):
-                seat.seen[g, k], _, seat.scales[g, k] = fold(seat.afters[g, k], seat.auxes[g, k])
+                seat.seen[g, k], seat.folded[g, k], seat.scales[g, k] = fold(seat.afters[g, k], seat.auxes[g, k])
             entries(seat.seen[g], index)
         elif by_hint:
             for k in range(n):
@@ -88,13 +96,19 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
             entries(seat.seen[g], index)
         else:
             entries(seat.afters[g], index)
+        if owns:
+            for j in range(CANDIDATES * reads):
+                index[j] += seat.shifts[j]
         for k in range(n):
             if several:
-                first = np.uint32(offset(seat.seen[g, k] if folds else seat.afters[g, k], seat.auxes[g, k]))
+                if folds:
+                    first = np.uint32(offset(seat.seen[g, k], seat.folded[g, k]))
+                else:
+                    first = np.uint32(offset(seat.afters[g, k], seat.auxes[g, k]))
                 for i in range(reads):
                     index[CANDIDATES * i + k] += first
-            for i in range(reads):
-                prefetch(weights, np.uint64(index[CANDIDATES * i + k]))
+            for j in range(len(far)):
+                prefetch(weights, np.uint64(index[CANDIDATES * far[j] + k]))
 
     return look
 

@@ -28,8 +28,11 @@ RANGES = {
 }
 
 
-def check_state(ours: Mapping[str, Array], stored: Mapping[str, Array], game: Game) -> None:
-    """Raises a Mistake unless `stored` can take the place of `ours`, the arrays of a fresh trainer of this run."""
+def check_state(ours: Mapping[str, Array], stored: Mapping[str, Array], game: Game, size: int) -> None:
+    """Raises a Mistake unless `stored` can take the place of `ours`, the arrays of a fresh trainer of this run.
+
+    `size` is that of the tables, with the threads' own ones.
+    """
     for name, array in ours.items():
         if name not in stored:
             raise Mistake(f"{name} is missing")
@@ -40,7 +43,7 @@ def check_state(ours: Mapping[str, Array], stored: Mapping[str, Array], game: Ga
             raise Mistake(f"{name} holds numbers that are infinite or not numbers at all")
     for seat in sorted({name.partition(".")[0] for name in ours if "." in name}):
         arrays = {name.removeprefix(f"{seat}."): stored[name] for name in ours if name.startswith(f"{seat}.")}
-        _check_seat(arrays, ours["weights"].size, game)
+        _check_seat(arrays, size, game)
 
 
 def _check_seat(seat: Mapping[str, Array], size: int, game: Game) -> None:

@@ -39,6 +39,7 @@ CHECKPOINT = "afterstate-checkpoint"
 FILES = ("run.toml", "metrics.jsonl", "last.safetensors", "best.safetensors", "checkpoint.safetensors")
 EVERY = 60.0  # seconds between checkpoints
 NO_LIMIT = 1 << 60
+AVERAGED_FROM, LOOKS = 0.85, 8  # the mean of the weights is taken over the rest of the run, so many times
 LONGEST_LINE = 10_000  # characters of a line of metrics
 
 
@@ -141,6 +142,8 @@ class Run:
             path = folder / "checkpoint.safetensors"
             if path.exists():
                 run._restore(path)
+            if _looks(run.done) == 0:
+                run.trainer.average(afresh=True)  # the mean was that of another end
             run._sweep()
             run._cut_metrics()
         return run
@@ -252,6 +255,7 @@ class Run:
             self.progress.phase += 1
             phase = phases[self.progress.phase]
             self.trainer.begin_phase(phase.coherent, phase.softened)
+        before = self.done
         moves, games = self._left()
         rate = phases[self.progress.phase].rate_at(self.done)
         tally = self.trainer.advance(moves, games, rate)
@@ -259,6 +263,10 @@ class Run:
         p.games, p.moves, p.seconds = p.games + tally.games, p.moves + tally.moves, p.seconds + tally.seconds
         p.block.add(tally)
         p.recent.add(tally)
+        if self.config.average and _looks(self.done) > _looks(before):
+            begin = time.perf_counter()
+            self.trainer.average()
+            p.seconds += time.perf_counter() - begin
 
     def _left(self) -> tuple[int, int]:
         """Moves and games until something has to be looked at."""
@@ -336,6 +344,11 @@ class Run:
         closing = getattr(getattr(self, "trainer", None), "close", None)
         if closing:
             closing()
+
+
+def _looks(done: float) -> int:
+    """How many times a run that is so far done has taken its weights into their mean."""
+    return max(0, int((done - AVERAGED_FROM) / (1 - AVERAGED_FROM) * LOOKS + 1)) if done >= AVERAGED_FROM else 0
 
 
 def _link(source: Path, target: Path) -> None:

@@ -41,8 +41,10 @@ class Seat(NamedTuple):
     auxes: Array  # [S, 8] uint64
     rewards: Array  # [S, 8] int64
     seen: Array  # [S, 8] uint64, the afterstates as the tables see them
+    folded: Array  # [S, 8] uint64, whether the tables see them folded
     scales: Array  # [S, 8] float32, what their values are times (folded networks)
     entries: Array  # [S, 4 m] uint32, their entries
+    shifts: Array  # [4 m] uint32, from shared tables to the own ones of this thread (own_tables.py)
     here: Array  # [S, m] uint32, entries of the position itself (values of states)
     ring: Array  # [S, h, m] uint32, entries of the positions that wait for their update
     errors: Array  # [S, h] float32
@@ -95,8 +97,10 @@ def new_seat(
         auxes=np.zeros((SLOTS, 8), words),
         rewards=np.zeros((SLOTS, 8), counts),
         seen=np.zeros((SLOTS, 8), words),
+        folded=np.zeros((SLOTS, 8), words),
         scales=np.ones((SLOTS, 8), np.float32),
         entries=np.zeros((SLOTS, CANDIDATES * reads), np.uint32),
+        shifts=np.zeros(CANDIDATES * reads, np.uint32),
         here=np.zeros((SLOTS, reads), np.uint32),
         ring=np.zeros((SLOTS, history, reads), np.uint32),
         errors=np.zeros((SLOTS, history), np.float32),

@@ -60,8 +60,11 @@ class Trainer(Protocol):
     def begin_phase(self, coherent: bool, soften: bool = False) -> None:
         """From now on this rule, with fresh coherence; or, softened, with SOFTNESS of what it was."""
 
+    def average(self, afresh: bool = False) -> None:
+        """The run nears its end: take the weights into their mean, or begin it afresh, without them."""
+
     def weights(self) -> Array:
-        """A copy of the weights as a model file keeps them, every entry readable."""
+        """A copy of the weights as a model file keeps them (their mean if there is one), every entry readable."""
 
     def state(self) -> dict[str, Array]:
         """All that `restore` needs to go on exactly here."""

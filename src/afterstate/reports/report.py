@@ -34,14 +34,14 @@ class Scale:
         return str(full if self.full else quick if self.name == "quick" else max(2, quick // 20))
 
     def training(self, games: str) -> tuple[str, ...]:
-        """The flags that every training gets: its games, a point of the curve for some of them, where it runs."""
+        """What every training gets: its games, points of the curve, where it runs; no mean: no report had it."""
         block = max(1000, int(games) // 500) if self.full else max(1, int(games) // 20)
         points: tuple[str, ...] = () if block == 1000 else ("--block", str(block))
         on: tuple[str, ...] = ("--threads", str(self.threads))
         if self.device == "cuda":
             points = ("--block", str(max(1, block // 50)))  # the GPU counts in blocks of fifty
             on = ("--device", "cuda", "--flight", str(_games_in_flight(int(games))))
-        return ("--games", games, *points, *on, "--seed", str(self.seed))
+        return ("--games", games, *points, *on, "--no-average", "--seed", str(self.seed))
 
 
 def _games_in_flight(games: int) -> int:

@@ -6,6 +6,9 @@ the tables see it: the largest missing tile below the maximum is the hole, all t
 the value is doubled, again and again until the largest tile is below the limit or no hole is left. What is learnt
 while a 4096 grows is then known when a 16384 grows, and the wall at which plain learning stops is gone
 (docs/findings.md has the figures).
+
+The aux of a folded position says no more than that it was folded. A network with a stage at the limit reads it: large
+positions then begin with what smaller ones have learnt, and go their own way once they have learnt something.
 """
 
 from __future__ import annotations
@@ -71,7 +74,10 @@ def within_nibbles(board: Board, aux: np.uint64) -> tuple[Board, np.float32]:
 
 
 def make_fold(limit: int) -> Callable[..., Any]:
-    """`fold(board, aux) -> board, aux, scale`: the position as the tables see it, and what its value is times."""
+    """`fold(board, aux) -> board, folded, scale`: the position as the tables see it, what its value is times.
+
+    `folded` takes the place of the aux: 1 if anything was halved, else 0.
+    """
     first, smallest = np.uint64(limit), np.uint64(SMALLEST_HOLE)
 
     @rule_for("fold", limit)
@@ -80,7 +86,7 @@ def make_fold(limit: int) -> Callable[..., Any]:
         if aux != ZERO:
             board, scale = within_nibbles(board, aux)
         if tiles_above(board, first - ONE) == ZERO:
-            return board, ZERO, scale
+            return board, ONE if scale > WHOLE else ZERO, scale
         level = FIFTEEN
         while level >= first:
             if holds(board, level):
@@ -92,6 +98,6 @@ def make_fold(limit: int) -> Callable[..., Any]:
                 board -= tiles_above(board, hole)
                 scale *= DOUBLE
             level -= ONE
-        return board, ZERO, scale
+        return board, ONE if scale > WHOLE else ZERO, scale
 
     return fold

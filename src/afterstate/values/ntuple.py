@@ -59,6 +59,8 @@ def evaluator(game: Game, network: Network) -> Evaluator:
         raise Mistake("2048 shows no hint: tables by hint are for threes and threes-phone")
     if network.fold and game.name != "2048":
         raise Mistake("folding halves tiles, which keeps the rules of 2048 only")
+    if network.fold and network.stages and network.stages[-1] != network.fold:
+        raise Mistake("a folded network has its last stage where it folds: give --stages and --fold the same tile")
     for stage in network.stages:
         if not 0 < stage < min(16, len(game.tiles)):
             raise Mistake(f"a stage needs a tile from {game.tiles[1]} to {game.tiles[min(15, len(game.tiles) - 1)]}")
@@ -137,12 +139,13 @@ BYTES = 0x0101_0101_0101_0101
 def _offset(game: Game, network: Network, entries: int) -> Callable[..., Any]:
     """The first entry of the set of tables for a position: by stage, then by hint.
 
-    Stage bit k says that tile k is there; for the largest listed tile, that one at least as large is.
+    Stage bit k says that tile k is there; for the largest listed tile, that one at least as large is, or was before
+    the board was folded.
     """
     lower = tuple(np.uint64(int(LOW_BITS) * stage) for stage in network.stages[:-1]) or (ZERO,)
     listed = len(network.stages[:-1])
     lift = np.uint64(BYTES * (16 - network.stages[-1])) if network.stages else ZERO
-    top, some = np.uint64(1 << listed), bool(network.stages)
+    top, some, folds = np.uint64(1 << listed), bool(network.stages), bool(network.fold)
     by_hint, size = network.by_hint, np.uint64(entries)
     hint_bits = np.uint64(3 if game.name == "threes" else 15)
 
@@ -150,7 +153,7 @@ def _offset(game: Game, network: Network, entries: int) -> Callable[..., Any]:
     def offset(board: np.uint64, aux: np.uint64) -> np.uint64:
         chosen = ZERO
         if some:
-            if has_tile_above(board, lift):
+            if has_tile_above(board, lift) or (folds and aux != ZERO):
                 chosen |= top
             for k in range(listed):
                 if has_tile(board, lower[k]):

@@ -16,7 +16,8 @@ from ..games.errors import Mistake
 Pattern = tuple[int, ...]
 
 CLASSIC = "012345 456789 012456 45689a"  # two 2×3 rectangles, two staircases (Yeh et al. 2016)
-SMALL = "0123 4567 0145 1256 569a"  # both lines and the three squares
+SQUARES = "0145 1256 569a"
+SMALL = f"0123 4567 {SQUARES}"  # both lines and the three squares
 
 NAMES = {
     "4x6": CLASSIC,
@@ -31,6 +32,7 @@ NAMES = {
     "group2": "01259 6abde 12569 0125",
     "group0+1": f"{CLASSIC} 156 0125 01259 04589a",
     "small": SMALL,
+    "squares": SQUARES,
     "tiny": "012 456 0145",
 }
 NOTES = {
@@ -46,6 +48,7 @@ NOTES = {
     "group2": "four shapes of four and five cells",
     "group0+1": "both groups together",
     "small": "both lines and three squares: add to a large network to speed up its start",
+    "squares": "three squares: much of what small gives, and quicker",
     "tiny": "three small shapes, for tests and first steps",
 }
 LONGEST, MOST, MOST_STAGES = 7, 64, 6

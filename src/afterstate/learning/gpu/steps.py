@@ -127,7 +127,8 @@ class Lesson:
     @property
     def needs_aux(self) -> bool:
         """Does the worth of a move depend on more than the board after it?"""
-        return self.of_states or self.tables.by_aux
+        staged_fold = self.view is not None and bool(self.evaluator.network.stages)
+        return self.of_states or self.tables.by_aux or staged_fold
 
 
 @rule

@@ -106,6 +106,9 @@ class GpuTrainer:
         self.learner.set_games(games)
         self._warm_up()
 
+    def average(self, afresh: bool = False) -> None:
+        """Nothing: here the mean is taken all along."""
+
     def weights(self) -> Array:
         found = self.learner.host_weights(averaged=self.config.average)
         if self.network.stages:

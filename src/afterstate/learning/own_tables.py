@@ -1,0 +1,121 @@
+"""Small tables, a copy for each thread.
+
+The entries of small tables are met at nearly every move. Threads that share them write to the same few cache lines
+all the time, and the processor's cores are busy handing these lines to each other: two threads were no faster than
+one (docs/performance.md). So each thread learns on its own copy of the tables of small patterns for a stretch of
+moves, a tenth of a second or so; then the copies become one again, by the same average as copies on several machines
+(merge.py): Δw = Σ vₙ Δwₙ / Σ vₙ, v how much was learnt there, and sums of errors add up.
+
+The copies lie behind the weights, in the same array. A thread finds its own by adding `shifts` to its entries.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..games.compiler import Array, kernel
+from ..values.layout import SHAREABLE, Table
+from ..values.ntuple import Evaluator
+from .seat import CANDIDATES
+
+NOTHING = np.float32(0)
+
+
+def is_small(table: Table) -> bool:
+    return len(table.cells) <= SHAREABLE
+
+
+class OwnTables:
+    """Where the copies lie, and how they become one."""
+
+    def __init__(self, evaluator: Evaluator, threads: int) -> None:
+        shared = threads == 1 or evaluator.network.sets > 1
+        small = [] if shared else [table for table in evaluator.layout.tables if is_small(table)]
+        self.evaluator, self.threads = evaluator, threads
+        self.firsts = np.array([table.offset for table in small], np.int64)
+        self.lengths = np.array([16 ** len(table.cells) for table in small], np.int64)
+        self.entries = int(self.lengths.sum())  # of one copy
+        self.extra = self.entries * (threads - 1)  # the first thread's copy is the shared one
+        self.before = np.zeros(self.entries, np.float32)
+        self.before_memory = np.zeros(2, np.float32)
+
+    def shifts(self, thread: int) -> Array:
+        """[4 m] what to add to each entry of the candidates."""
+        evaluator, found = self.evaluator, []
+        own = self.evaluator.size + (thread - 1) * self.entries
+        for table in evaluator.layout.tables:
+            mine = self.entries and thread and is_small(table)
+            found.append(own - table.offset if mine else 0)
+            own += 16 ** len(table.cells) if mine else 0
+        return np.repeat(np.array(found, np.int64).astype(np.uint32), CANDIDATES * evaluator.network.symmetries)
+
+    def hand_out(self, weights: Array, memory: Array) -> None:
+        """Give every thread the tables as they are."""
+        if self.entries:
+            a_weight = len(memory) // len(weights)  # numbers kept for one: 0, 1 (visits) or 2 (E and A)
+            if len(self.before_memory) != a_weight * self.entries:
+                self.before_memory = np.zeros(a_weight * self.entries, np.float32)
+            copies = self.evaluator.size, self.entries, self.threads
+            _hand_out(weights, self.before, self.firsts, self.lengths, *copies, 1)
+            _hand_out(memory, self.before_memory, self.firsts, self.lengths, *copies, a_weight)
+
+    def bring_together(self, weights: Array, memory: Array) -> None:
+        """Make one of what the threads have learnt since."""
+        if self.entries:
+            copies = self.evaluator.size, self.entries, self.threads
+            a_weight = len(memory) // len(weights)
+            _bring_together(
+                weights, memory, self.before, self.before_memory, self.firsts, self.lengths, *copies, a_weight
+            )
+
+
+@kernel("hand out", title="the threads' own tables")
+def _hand_out(
+    array: Array, before: Array, firsts: Array, lengths: Array, size: int, entries: int, threads: int, width: int
+) -> None:
+    """Copy the small tables, of `width` numbers an entry, to `before` and to every thread's place."""
+    k = 0
+    for t in range(len(firsts)):
+        for i in range(width * firsts[t], width * (firsts[t] + lengths[t])):
+            before[k] = array[i]
+            for thread in range(threads - 1):
+                array[width * (size + thread * entries) + k] = array[i]
+            k += 1
+
+
+@kernel("bring together", title="the threads' own tables")
+def _bring_together(
+    weights: Array,
+    memory: Array,
+    before: Array,
+    before_memory: Array,
+    firsts: Array,
+    lengths: Array,
+    size: int,
+    entries: int,
+    threads: int,
+    width: int,
+) -> None:
+    k = 0
+    for t in range(len(firsts)):
+        for i in range(firsts[t], firsts[t] + lengths[t]):
+            was, moved, learnt = before[k], NOTHING, NOTHING
+            for thread in range(threads):
+                place = size + (thread - 1) * entries + k if thread else i
+                step = weights[place] - was
+                if width == 0:
+                    visits = np.float32(step != NOTHING)
+                else:
+                    last = width - 1  # visits, or A behind E
+                    visits = memory[width * place + last] - before_memory[width * k + last]
+                moved += visits * step
+                learnt += visits
+            if learnt > NOTHING:
+                weights[i] = was + moved / learnt
+                for j in range(width):
+                    total = memory[width * i + j]
+                    for thread in range(1, threads):
+                        place = size + (thread - 1) * entries + k
+                        total += memory[width * place + j] - before_memory[width * k + j]
+                    memory[width * i + j] = total
+            k += 1
