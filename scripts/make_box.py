@@ -1,8 +1,8 @@
 """Make the models in the box: train, keep what matters, measure, write a file of at most 6 MB.
 
-    python scripts/make_box.py 2048          needs a CUDA device: 35 s of training
-    python scripts/make_box.py threes        on the CPU: twenty minutes on two cores
-    python scripts/make_box.py threes-phone  on the CPU: ten minutes
+    python scripts/make_box.py 2048             a minute of training on a CUDA device
+    python scripts/make_box.py threes           the same
+    python scripts/make_box.py threes-phone     the same
 
 The run folder stays in --runs, so a second call packs again without training.
 """
@@ -22,13 +22,13 @@ from afterstate.learning.runs import Run
 from afterstate.search.agents import make_agent
 from afterstate.values.files import Model, map_tensor, open_model, read_header, save_model
 
-PHASES = "tc:1:0.7,soften:1>0.05:0.3"
+PHASES = "tc:1:0.5,soften:1:0.2,soften:1>0.05:0.3"
+BASE = TrainConfig(network="4x6", phases=PHASES, device="cuda", moves=25_000_000_000)
 RECIPES = {
-    "2048": TrainConfig(game="2048", network="8x5+small", phases=PHASES, device="cuda", seconds=35),
-    "threes": TrainConfig(game="threes", network="4x6", decay=0.5, threads=2, seconds=1200),
-    "threes-phone": TrainConfig(game="threes-phone", network="4x6", decay=0.5, threads=2, seconds=600),
+    "2048": replace(BASE, game="2048", fold="16384", moves=30_000_000_000),
+    "threes": replace(BASE, game="threes"),
+    "threes-phone": replace(BASE, game="threes-phone"),
 }
-PLAYED = {"2048": {"downgrade": {"threshold": 8192, "hole": 64}}}  # how a model is best played
 LIMIT = 5_900_000  # bytes
 
 
@@ -43,7 +43,7 @@ def coherence_of(folder: Path, size: int) -> Array:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("game", choices=RECIPES)
-    arguments.add_argument("--seconds", type=float, help="another training time than the recipe's")
+    arguments.add_argument("--moves", type=int, help="another length of training than the recipe's")
     arguments.add_argument("--network", help="another network than the recipe's")
     arguments.add_argument("--fold", help="another fold than the recipe's")
     arguments.add_argument("--runs", type=Path, default=Path("runs"))
@@ -53,7 +53,7 @@ def main() -> None:
     arguments.add_argument("--workers", type=int, default=2)
     arguments.add_argument("--train-only", action="store_true", help="train, and pack in a second call")
     chosen = arguments.parse_args()
-    changes = {key: value for key in ("network", "fold", "seconds") if (value := getattr(chosen, key)) is not None}
+    changes = {key: value for key in ("network", "fold", "moves") if (value := getattr(chosen, key)) is not None}
     config = replace(RECIPES[chosen.game], **changes)
     folder = chosen.runs / f"box-{chosen.game}"
     if not (folder / "last.safetensors").exists():
@@ -67,14 +67,12 @@ def main() -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     importance = coherence_of(folder, model.weights.size)
     save_model(model, out, packed=True, limit=LIMIT, importance=importance)
-    ready = replace(open_model(out), training=PLAYED.get(chosen.game, {}))
-    measured = measure(ready, chosen.games, chosen.search, chosen.workers)
+    measured = measure(open_model(out), chosen.games, chosen.search, chosen.workers)
     training = {
         "made_by": f"scripts/make_box.py {chosen.game}",
         "seed": config.seed,
         "device": config.device,
-        "seconds": config.seconds,
-        **PLAYED.get(chosen.game, {}),
+        "moves": config.moves,
         "strength": measured,
     }
     save_model(replace(model, training=training), out, packed=True, limit=LIMIT, importance=importance)
