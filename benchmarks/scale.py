@@ -43,7 +43,7 @@ def evaluation(workers: list[int], agent: str, number: int) -> None:
 def training(nodes: list[int], network: str, seconds: float, merge_seconds: float) -> None:
     config = TrainConfig(network=network, rule="tc", seconds=seconds, threads=1)
     for count in nodes:
-        size = 4 * config.memory_needed() // 3
+        size = config.memory_needed()
         with cluster(None, count, size) as ray:
             trainer = TogetherTrainer(ray, config, count, merge_seconds)
             moves = 0

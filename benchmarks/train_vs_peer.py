@@ -20,7 +20,7 @@ import time
 from dataclasses import dataclass
 
 from afterstate.arena.evaluate import evaluate
-from afterstate.cli.demo import DECAY, NETWORK, RATE
+from afterstate.cli.demo import DECAY, FOLD, NETWORK, RATE
 from afterstate.learning import Run, TrainConfig
 from afterstate.search.agents import make_agent
 
@@ -77,7 +77,7 @@ def compare_speed(path: str, thousands: int, rounds: int) -> None:
 
 def compare_strength(path: str, seconds: float, threads: int) -> None:
     """The peer has no time limit: it gets as many games as fit, found by doubling."""
-    config = TrainConfig(network=NETWORK, decay=DECAY, rate=RATE, seconds=seconds, threads=threads)
+    config = TrainConfig(network=NETWORK, fold=FOLD, decay=DECAY, rate=RATE, seconds=seconds, threads=threads)
     run = Run.begin(config, None)
     progress = run.train()
     model = run.model()

@@ -1,8 +1,8 @@
 """Make the models in the box: train, keep what matters, measure, write a file of at most 6 MB.
 
-    python scripts/make_box.py 2048             a minute of training on a CUDA device
-    python scripts/make_box.py threes           the same
-    python scripts/make_box.py threes-phone     the same
+    python scripts/make_box.py 2048             ten minutes of training on two cores
+    python scripts/make_box.py threes           five
+    python scripts/make_box.py threes-phone     ten
 
 The run folder stays in --runs, so a second call packs again without training.
 """
@@ -18,32 +18,48 @@ import numpy as np
 from afterstate.arena.evaluate import evaluate
 from afterstate.games.compiler import Array
 from afterstate.learning.config import TrainConfig
+from afterstate.learning.cpu import CpuTrainer
 from afterstate.learning.runs import Run
 from afterstate.search.agents import make_agent
-from afterstate.values.files import Model, map_tensor, open_model, read_header, save_model
+from afterstate.values.files import Model, open_model, save_model
 
-PHASES = "tc:1:0.5,soften:1:0.2,soften:1>0.05:0.3"
-BASE = TrainConfig(network="4x6", phases=PHASES, device="cuda", moves=25_000_000_000)
 RECIPES = {
-    "2048": replace(BASE, game="2048", fold="16384", moves=30_000_000_000),
-    "threes": replace(BASE, game="threes"),
-    "threes-phone": replace(BASE, game="threes-phone"),
+    "2048": TrainConfig(game="2048", network="4x6+squares", fold="8192", decay=0.5, threads=2, seconds=600),
+    "threes": TrainConfig(game="threes", network="4x6", rule="td", rate="0.1>0.01", threads=2, games=1_000_000),
+    "threes-phone": TrainConfig(
+        game="threes-phone", network="4x6", rule="td", rate="0.1>0.01", threads=2, seconds=600
+    ),
 }
+PLAYED = 100_000_000  # moves that show which weights matter
 LIMIT = 5_900_000  # bytes
 
 
-def coherence_of(folder: Path, size: int) -> Array:
-    """[size] how much each weight was moved in all (the A of temporal coherence): how often it was used."""
-    path = folder / "checkpoint.safetensors"
-    header, _, start = read_header(path, "afterstate-checkpoint")
-    memory = map_tensor(path, header["memory"], start).reshape(-1)
-    return np.asarray(memory[1 : 2 * size : 2])
+def visits_of(model: Model, moves: int) -> Array:
+    """[weights] how often each is met while the network plays and learns nothing."""
+    network = model.network
+    fold = str(model.game.tiles[network.fold]) if network.fold else ""
+    config = TrainConfig(
+        game=model.game.name,
+        network=network.name,
+        fold=fold,
+        by_hint=network.by_hint,
+        rule="td",
+        moves=moves,
+        threads=1,
+    )
+    trainer = CpuTrainer(config)
+    trainer.count_visits()
+    np.copyto(trainer.state()["weights"], model.weights)
+    trainer.advance(moves, moves, 0.0)
+    trainer.close()
+    return np.asarray(trainer.memory)
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("game", choices=RECIPES)
-    arguments.add_argument("--moves", type=int, help="another length of training than the recipe's")
+    arguments.add_argument("--seconds", type=float, help="another training time than the recipe's")
+    arguments.add_argument("--games-learnt", dest="learnt", type=int, help="another number of games to learn from")
     arguments.add_argument("--network", help="another network than the recipe's")
     arguments.add_argument("--fold", help="another fold than the recipe's")
     arguments.add_argument("--runs", type=Path, default=Path("runs"))
@@ -53,8 +69,10 @@ def main() -> None:
     arguments.add_argument("--workers", type=int, default=2)
     arguments.add_argument("--train-only", action="store_true", help="train, and pack in a second call")
     chosen = arguments.parse_args()
-    changes = {key: value for key in ("network", "fold", "moves") if (value := getattr(chosen, key)) is not None}
+    changes = {key: value for key in ("network", "fold") if (value := getattr(chosen, key)) is not None}
     config = replace(RECIPES[chosen.game], **changes)
+    if chosen.seconds or chosen.learnt:
+        config = config.with_budget(chosen.learnt or 0, 0, chosen.seconds or 0.0)
     folder = chosen.runs / f"box-{chosen.game}"
     if not (folder / "last.safetensors").exists():
         run = Run.begin(config, folder, every=10_000)
@@ -65,14 +83,15 @@ def main() -> None:
     model = open_model(folder / "last.safetensors")
     out = chosen.out or Path(__file__).parent.parent / "src" / "afterstate" / "models" / f"{chosen.game}.safetensors"
     out.parent.mkdir(parents=True, exist_ok=True)
-    importance = coherence_of(folder, model.weights.size)
+    importance = visits_of(model, PLAYED)
     save_model(model, out, packed=True, limit=LIMIT, importance=importance)
     measured = measure(open_model(out), chosen.games, chosen.search, chosen.workers)
     training = {
         "made_by": f"scripts/make_box.py {chosen.game}",
         "seed": config.seed,
         "device": config.device,
-        "moves": config.moves,
+        "seconds": round(model.training["seconds"]),
+        "games": model.training["games"],
         "strength": measured,
     }
     save_model(replace(model, training=training), out, packed=True, limit=LIMIT, importance=importance)

@@ -48,7 +48,8 @@ E[V(next)]. TD(0), forward, 500,000 games a row, for four rates and four sets of
 moves by rate/m, m the number of entries read for one board.
 
 The report tested each network ten times on 1,000 games and shows the test with the best 2048 rate. Ours is one test
-of 10,000 games after the last training game, with its standard error: nothing was picked.
+of 10,000 games after the last training game, with its standard error: nothing was picked. (Of ten tests of 1,000
+games at a true rate of 88 %, the best shows about 90 %.)
 """
 
 

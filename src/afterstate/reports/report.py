@@ -62,6 +62,7 @@ class Report:
     def page(self, experiment: Experiment, scale: Scale, folder: Path) -> str:
         size = "" if scale.full else "\n\n*This is the quick scale: minutes instead of the report's number of games.*"
         again = f"afterstate reproduce {self.name} --scale {scale.name}"
+        again += f" --device {scale.device}" if scale.device != "cpu" else ""
         return (
             f"# {self.name}: {self.title}\n\n{self.about.strip()}{size}\n\n"
             f"## Reported and ours\n\n{self.results(experiment, folder).strip()}\n\n"

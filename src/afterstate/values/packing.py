@@ -1,9 +1,12 @@
 """Small files for shipping: one byte a weight, only the blocks that matter, compressed.
 
 Weights are cut into blocks of 64 entries, which the layout keeps alike, and these into groups of 16. A group is kept
-as the size of its largest weight, in half precision, and 16 bytes, each a share of it: a trained network of 5-tuples
-played as well afterwards (129,521 ± 1,006 points) as before (129,012), while one size for all 64 cost it 4 %. Blocks
-that were hardly ever used (`importance`) are left out until the file is small enough.
+as a size, in half precision, and 16 bytes, each a share of it: a trained network of 5-tuples played as well after it
+(129,521 ± 1,006 points) as before (129,012), while one size for all 64 cost it 4 %.
+
+`importance` says how often each entry is met. Blocks that are met least are left out until the file is small enough;
+entries that are never met become 0; and a group's size is the one that makes the smallest error where it matters, so
+that one large weight, met once in a million moves, does not make its neighbours coarse.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ GROUPS = BLOCK // GROUP
 STEPS = 127  # of a byte, to each side of 0
 RECORD = 4 + 2 * GROUPS + BLOCK  # bytes of a block: number, sizes, shares
 DENSEST = 30  # bytes that a block takes in the stream at the very least, worth trying
+SHRUNK = 0.5 ** np.arange(7)  # sizes that are tried for a group, as shares of its largest weight
 LARGEST, SMALLEST = np.float32(65504), np.float32(1e-3)  # sizes that half precision holds
 
 
@@ -32,27 +36,44 @@ def blocks_of(weights: Array) -> Array:
 
 def zip_weights(weights: Array, limit: int = 0, importance: Array | None = None) -> Array:
     """The stream of bytes; at most `limit` of them (0: all blocks), the most important blocks kept."""
-    blocks = blocks_of(weights)
-    used = np.flatnonzero(blocks.any(axis=1))
+    blocks, met = blocks_of(weights), None
     if importance is not None:
-        used = used[np.argsort(-blocks_of(importance).sum(axis=1, dtype=np.float64)[used], kind="stable")]
+        met = blocks_of(importance)
+        blocks *= met > 0
+    used = np.flatnonzero(blocks.any(axis=1))
+    if met is not None:
+        used = used[np.argsort(-met.sum(axis=1, dtype=np.float64)[used], kind="stable")]
     kept = min(len(used), limit // DENSEST) if limit else len(used)
-    stream = _stream(blocks, np.sort(used[:kept]))
+    stream = _stream(blocks, met, np.sort(used[:kept]))
     while limit and len(stream) > limit and kept > 1:
         kept = min(kept - 1, max(1, int(0.995 * kept * limit / len(stream))))
-        stream = _stream(blocks, np.sort(used[:kept]))
+        stream = _stream(blocks, met, np.sort(used[:kept]))
     return np.frombuffer(stream, np.uint8)
 
 
-def _stream(blocks: Array, used: Array) -> bytes:
+def _stream(blocks: Array, met: Array | None, used: Array) -> bytes:
     """Number, sizes and shares of these blocks, compressed."""
     groups = blocks[used].reshape(-1, GROUPS, GROUP)
     sizes = np.clip(np.abs(groups).max(axis=2, initial=0), SMALLEST, LARGEST).astype(np.float16)
-    shares = np.rint(groups * (STEPS / sizes.astype(np.float32))[:, :, None])
+    if met is not None:
+        sizes = _best_sizes(groups, met[used].reshape(groups.shape), sizes)
     numbers = np.diff(used, prepend=0).astype(np.uint32)
-    return zlib.compress(
-        numbers.tobytes() + sizes.tobytes() + np.clip(shares, -STEPS, STEPS).astype(np.int8).tobytes(), 9
-    )
+    return zlib.compress(numbers.tobytes() + sizes.tobytes() + _shares(groups, sizes).astype(np.int8).tobytes(), 9)
+
+
+def _shares(groups: Array, sizes: Array) -> Array:
+    return np.clip(np.rint(groups * (STEPS / sizes.astype(np.float32))[:, :, None]), -STEPS, STEPS)
+
+
+def _best_sizes(groups: Array, met: Array, largest: Array) -> Array:
+    """Of each group, the size with the smallest squared error, every entry counted as often as it is met."""
+    best, error = largest, np.full(largest.shape, np.inf)
+    for share in SHRUNK:
+        sizes = np.clip(largest * share, SMALLEST, LARGEST).astype(np.float16)
+        kept = _shares(groups, sizes) * (sizes.astype(np.float32) / np.float32(STEPS))[:, :, None]
+        missed = (met * np.square(groups - kept, dtype=np.float64)).sum(axis=2)
+        best, error = np.where(missed < error, sizes, best), np.minimum(missed, error)
+    return best
 
 
 def unzip_weights(stream: Array, size: int, where: str) -> Array:
