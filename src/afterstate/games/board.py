@@ -26,6 +26,11 @@ S3, S4, S7, S8, S12, S16, S20, S24, S32, S48 = (np.uint64(n) for n in (3, 4, 7, 
 S56 = np.uint64(56)
 NIBBLE, ROW = np.uint64(0xF), np.uint64(0xFFFF)
 LOW_BITS = np.uint64(0x1111_1111_1111_1111)
+EVENS, CARRIES = (
+    np.uint64(0x0F0F_0F0F_0F0F_0F0F),
+    np.uint64(0x1010_1010_1010_1010),
+)  # every other nibble; the bits above
+BYTES = np.uint64(0x0101_0101_0101_0101)
 LOW_BYTES = np.uint64(0x0101_0101_0101_0101)
 LOW_NIBBLES, HIGH_BITS = np.uint64(0x0F0F_0F0F_0F0F_0F0F), np.uint64(0x8080_8080_8080_8080)  # of every byte
 COLUMN_0, COLUMN_1 = np.uint64(0x000F_000F_000F_000F), np.uint64(0x00F0_00F0_00F0_00F0)
@@ -151,6 +156,22 @@ def tile_at(board: Board, cell: int) -> np.uint64:
 def with_tile(board: Board, cell: int, tile: np.uint64) -> Board:
     """The board with this tile on an empty cell."""
     return board | (np.uint64(tile) << (np.uint64(cell) << TWO))
+
+
+@rule
+def holds(board: Board, tile: np.uint64) -> bool:
+    """Is this nibble on the board?"""
+    x = board ^ (LOW_BITS * tile)
+    x |= x >> TWO
+    return bool((~(x | (x >> ONE)) & LOW_BITS) != ZERO)
+
+
+@rule
+def tiles_above(board: Board, tile: np.uint64) -> np.uint64:
+    """The lowest bit of every nibble larger than `tile`; even and odd nibbles are compared by a carry."""
+    lift = BYTES * (NIBBLE - tile)
+    evens, odds = (board & EVENS) + lift, ((board >> S4) & EVENS) + lift
+    return ((evens & CARRIES) >> S4) | (odds & CARRIES)
 
 
 @rule

@@ -12,50 +12,28 @@ from collections.abc import Mapping
 import numpy as np
 
 from afterstate.games import Game, Mistake
-from afterstate.games.board import NIBBLE, ONE, TWO, ZERO, Board
+from afterstate.games.board import Board
 from afterstate.games.compiler import rule
+from afterstate.games.g2048 import largest
+from afterstate.values.folding import halve
 
 from .kinds import Number
 
 NEVER = 99  # a threshold that no tile reaches
-SMALLEST_HOLE = 6  # 64: below it, a missing tile is soon there again
 REACHED_OFTEN = 0.25  # the wall is the first tile that fewer games reach
-MASK_2 = np.uint64(3)
-FIFTEEN = np.uint64(15)
-
-
-@rule
-def exponent_at(board: Board, aux: np.uint64, cell: Number) -> Number:
-    """The exponent of a tile, past 15 by the two bits of `aux`."""
-    place = np.uint64(cell)
-    return np.int64(((board >> (place << TWO)) & NIBBLE) + ((aux >> (place << ONE)) & MASK_2))
 
 
 @rule
 def downgrade(board: Board, aux: np.uint64, threshold: Number, smallest_hole: Number) -> tuple[Board, np.uint64]:
     """The board to search instead of this one: tiles above the largest hole halved, from the threshold tile on."""
-    first = True
-    while True:
-        present, largest = np.int64(0), 0
-        for cell in range(16):
-            tile = exponent_at(board, aux, cell)
-            present |= np.int64(1) << tile
-            largest = max(largest, tile)
-        if largest < threshold or (largest == threshold and not first):
-            return board, aux
-        hole = largest - 1
-        while hole > 0 and present >> hole & 1:
-            hole -= 1
-        if hole < max(smallest_hole, 1):
-            return board, aux
-        smaller, smaller_aux = ZERO, ZERO
-        for cell in range(16):
-            tile = exponent_at(board, aux, cell)
-            tile -= 1 if tile > hole else 0
-            smaller |= min(np.uint64(tile), FIFTEEN) << (np.uint64(cell) << TWO)
-            if tile > 15:
-                smaller_aux |= np.uint64(tile - 15) << (np.uint64(cell) << ONE)
-        board, aux, first = smaller, smaller_aux, False
+    first, found = True, True
+    while found:
+        size = np.int64(largest(board, aux))
+        if size < threshold or (size == threshold and not first):
+            break
+        board, aux, found = halve(board, aux, np.uint64(max(smallest_hole, 1)))
+        first = False
+    return board, aux
 
 
 def threshold_of(game: Game, reach: Mapping[int, float]) -> int | None:

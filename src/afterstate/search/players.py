@@ -11,6 +11,7 @@ import numpy as np
 from afterstate.games import Game, Mistake
 from afterstate.games.board import Board
 from afterstate.games.compiler import Array, kernel, rule_for
+from afterstate.values.folding import SMALLEST_HOLE
 
 from . import downgrade as halving
 from .agents import Agent, Memory
@@ -31,7 +32,7 @@ LAYERS, PRUNE, NODES, SECONDS, THRESHOLD, HOLE = range(6)  # the plan of an expe
 LAYER_MODES = {"": 0, "auto": 1, "s": 2, "nodes": 2}
 # The limits of D1: 400 iterations and 1 second a move, 2 seconds once the score passes 7,000.
 D1_ITERATIONS, D1_SECONDS, D1_LATE_SECONDS, D1_LATE_SCORE = 400, 1.0, 2.0, 7000
-NO_DOWNGRADE = (halving.NEVER, halving.SMALLEST_HOLE)
+NO_DOWNGRADE = (halving.NEVER, SMALLEST_HOLE)
 MOST_ITERATIONS = 1 << 40
 MOST_POSITIONS = 1 << 19
 

@@ -18,58 +18,47 @@ from typing import Any
 
 import numpy as np
 
-from ..games.board import LOW_BITS, NIBBLE, ONE, S4, TWO, ZERO, Board
+from ..games.board import ONE, TWO, ZERO, Board, holds, tiles_above
 from ..games.compiler import rule, rule_for
+from ..games.g2048 import exponent_at
 
 SMALLEST_HOLE = 6  # 64: below it, a missing tile is soon there again
-EVENS, CARRIES = np.uint64(0x0F0F_0F0F_0F0F_0F0F), np.uint64(0x1010_1010_1010_1010)
-BYTES = np.uint64(0x0101_0101_0101_0101)
-FIFTEEN, SIXTEEN, TWO_BITS = np.uint64(15), np.uint64(16), np.uint64(3)
+FIFTEEN = np.uint64(15)
 WHOLE, DOUBLE = np.float32(1), np.float32(2)
 
 
 @rule
-def holds(board: Board, tile: np.uint64) -> bool:
-    """Is this tile on the board?"""
-    x = board ^ (LOW_BITS * tile)
-    x |= x >> TWO
-    return bool((~(x | (x >> ONE)) & LOW_BITS) != ZERO)
-
-
-@rule
-def tiles_above(board: Board, tile: np.uint64) -> np.uint64:
-    """The lowest bit of every nibble larger than `tile`; even and odd nibbles are compared by a carry."""
-    lift = BYTES * (FIFTEEN - tile)
-    evens, odds = (board & EVENS) + lift, ((board >> S4) & EVENS) + lift
-    return ((evens & CARRIES) >> S4) | (odds & CARRIES)
+def halve(board: Board, aux: np.uint64, smallest_hole: np.uint64) -> tuple[Board, np.uint64, bool]:
+    """All tiles above the largest hole halved; False where there is none from `smallest_hole` on."""
+    present, largest = ZERO, ZERO
+    for cell in range(16):
+        tile = exponent_at(board, aux, cell)
+        present |= ONE << tile
+        largest = max(largest, tile)
+    hole = max(largest, ONE) - ONE
+    while hole > ZERO and (present >> hole) & ONE:
+        hole -= ONE
+    if hole < smallest_hole or hole == ZERO:
+        return board, aux, False
+    lower, lower_aux = ZERO, ZERO
+    for cell in range(16):
+        tile = exponent_at(board, aux, cell)
+        if tile > hole:
+            tile -= ONE
+        lower |= min(tile, FIFTEEN) << (np.uint64(cell) << TWO)
+        if tile > FIFTEEN:
+            lower_aux |= (tile - FIFTEEN) << (np.uint64(cell) << ONE)
+    return lower, lower_aux, True
 
 
 @rule
 def within_nibbles(board: Board, aux: np.uint64) -> tuple[Board, np.float32]:
-    """A board with tiles past 32768, halved above its largest hole until every tile is a nibble."""
-    scale = WHOLE
-    while aux != ZERO:
-        present, largest = ZERO, ZERO
-        for cell in range(16):
-            place = np.uint64(cell)
-            tile = ((board >> (place << TWO)) & NIBBLE) + ((aux >> (place << ONE)) & TWO_BITS)
-            present |= ONE << tile
-            largest = max(largest, tile)
-        hole = largest - ONE
-        while hole > ZERO and (present >> hole) & ONE:
-            hole -= ONE
-        if hole < np.uint64(SMALLEST_HOLE):
-            break
-        lower, lower_aux = ZERO, ZERO
-        for cell in range(16):
-            place = np.uint64(cell)
-            tile = ((board >> (place << TWO)) & NIBBLE) + ((aux >> (place << ONE)) & TWO_BITS)
-            if tile > hole:
-                tile -= ONE
-            lower |= min(tile, FIFTEEN) << (place << TWO)
-            if tile > FIFTEEN:
-                lower_aux |= (tile - FIFTEEN) << (place << ONE)
-        board, aux, scale = lower, lower_aux, scale * DOUBLE
+    """A board with tiles past 32768, halved until every tile is a nibble."""
+    scale, found = WHOLE, True
+    while aux != ZERO and found:
+        board, aux, found = halve(board, aux, np.uint64(SMALLEST_HOLE))
+        if found:
+            scale *= DOUBLE
     return board, scale
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..games.board import LOW_BITS, ONE, S4, S8, TWO, ZERO, turn
-from ..games.compiler import Array, rule, rule_for
+from ..games.board import ONE, S8, ZERO, holds, tiles_above, turn
+from ..games.compiler import Array, rule_for
 from ..games.errors import Mistake
 from ..games.game import Game
 from . import layout as planes
@@ -117,34 +117,15 @@ def _turned(network: Network) -> Callable[..., Any]:
     return turned
 
 
-@rule
-def has_tile(board: np.uint64, pattern: np.uint64) -> bool:
-    """Is a nibble of the board equal to the (repeated) nibble of the pattern?"""
-    x = board ^ pattern
-    x |= x >> TWO
-    return bool((~(x | (x >> ONE)) & LOW_BITS) != ZERO)
-
-
-@rule
-def has_tile_above(board: np.uint64, lift: np.uint64) -> bool:
-    """Is a nibble at least as large as the tile? `lift` repeats 16 - tile; nibbles are added in two halves."""
-    evens, odds = board & EVENS, (board >> S4) & EVENS
-    return bool((((evens + lift) | (odds + lift)) & CARRIES) != ZERO)
-
-
-EVENS, CARRIES = np.uint64(0x0F0F_0F0F_0F0F_0F0F), np.uint64(0x1010_1010_1010_1010)
-BYTES = 0x0101_0101_0101_0101
-
-
 def _offset(game: Game, network: Network, entries: int) -> Callable[..., Any]:
     """The first entry of the set of tables for a position: by stage, then by hint.
 
     Stage bit k says that tile k is there; for the largest listed tile, that one at least as large is, or was before
     the board was folded.
     """
-    lower = tuple(np.uint64(int(LOW_BITS) * stage) for stage in network.stages[:-1]) or (ZERO,)
+    lower = tuple(np.uint64(stage) for stage in network.stages[:-1]) or (ZERO,)
     listed = len(network.stages[:-1])
-    lift = np.uint64(BYTES * (16 - network.stages[-1])) if network.stages else ZERO
+    below = np.uint64(network.stages[-1] - 1) if network.stages else ZERO
     top, some, folds = np.uint64(1 << listed), bool(network.stages), bool(network.fold)
     by_hint, size = network.by_hint, np.uint64(entries)
     hint_bits = np.uint64(3 if game.name == "threes" else 15)
@@ -153,10 +134,10 @@ def _offset(game: Game, network: Network, entries: int) -> Callable[..., Any]:
     def offset(board: np.uint64, aux: np.uint64) -> np.uint64:
         chosen = ZERO
         if some:
-            if has_tile_above(board, lift) or (folds and aux != ZERO):
+            if tiles_above(board, below) != ZERO or (folds and aux != ZERO):
                 chosen |= top
             for k in range(listed):
-                if has_tile(board, lower[k]):
+                if holds(board, lower[k]):
                     chosen |= ONE << np.uint64(k)
         if by_hint:
             chosen = chosen * BONUS + min(aux & hint_bits, BONUS) - ONE
