@@ -1,4 +1,4 @@
-"""Each thread's own copy of the small tables, and how the copies become one."""
+"""Each thread's own copy of what is met all the time, and how the copies become one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from afterstate import games
 from afterstate.learning.config import TrainConfig
 from afterstate.learning.cpu import ALONE, CpuTrainer
-from afterstate.learning.own_tables import OwnTables
-from afterstate.learning.seat import CANDIDATES
+from afterstate.learning.own_tables import HOT, OwnTables
+from afterstate.learning.seat import CANDIDATES, Seat, new_seat
 from afterstate.values.ntuple import evaluator
 from afterstate.values.patterns import parse_network
 
@@ -24,27 +24,40 @@ def tables(network: str = MIXED, threads: int = 3, **shape: Any) -> OwnTables:
     return OwnTables(evaluator(GAME, parse_network(network, **shape)), threads)
 
 
+def seat_of(own: OwnTables, thread: int) -> Seat:
+    seat = new_seat(GAME, own.evaluator.network, 1, 1, thread)
+    own.give(seat, thread)
+    return seat
+
+
 def test_copies_lie_behind_the_weights_and_nowhere_twice() -> None:
     own = tables()
     size, small = own.evaluator.size, 16**4 + 16**3
-    assert (own.entries, own.extra) == (small, 2 * small)
-    assert not own.shifts(0).any()
+    assert (own.entries, own.extra) == (HOT + small, 2 * (HOT + small))
+    assert not seat_of(own, 0).owns[0]
     places = []
     for thread in (1, 2):
-        shifts = own.shifts(thread).reshape(3, 8 * CANDIDATES)
-        assert not shifts[0].any()  # the large table is shared
-        for table, shift in zip(own.evaluator.layout.tables[1:], shifts[1:, 0]):
-            first = int(np.uint32(table.offset) + shift)
-            places.append((first, first + 16 ** len(table.cells)))
+        seat = seat_of(own, thread)
+        assert seat.owns[0]
+        for k in range(0, 3 * 8 * CANDIDATES, 8 * CANDIDATES):
+            first = int(seat.own_firsts[k] + seat.own_shifts[k])
+            places.append((first, first + int(seat.own_lengths[k])))
     places.sort()
     assert places[0][0] == size
     assert places[-1][1] == size + own.extra
     assert all(a[1] == b[0] for a, b in pairwise(places))
 
 
+def test_tables_that_share_lines_share_a_copy() -> None:
+    own = tables("4x6", threads=2)
+    assert own.entries == 2 * HOT
+    seat = seat_of(own, 1)
+    shifts = seat.own_shifts.reshape(4, -1)[:, 0].tolist()
+    assert len(set(shifts)) == 2
+
+
 def test_nothing_is_copied_where_nothing_is_shared() -> None:
     assert tables(threads=1).extra == 0
-    assert tables("01234").extra == 0
     assert tables(stages=(5,)).extra == 0
 
 
@@ -71,9 +84,9 @@ def test_what_threads_learnt_becomes_one(width: int) -> None:
     assert np.array_equal(weights[mine], weights[theirs])
 
 
-@pytest.mark.parametrize("rule", ["td", "tc"])
-def test_threads_with_own_tables_learn(rule: str) -> None:
-    config = TrainConfig(network="0145,1256,569a,0123", rule=rule, threads=2, games=1)
+@pytest.mark.parametrize(("rule", "network"), [("td", "0145,1256,569a,0123"), ("tc", "01245,0123")])
+def test_threads_with_own_tables_learn(rule: str, network: str) -> None:
+    config = TrainConfig(network=network, rule=rule, threads=2, games=1)
     trainer = CpuTrainer(config)
     trainer.advance(ALONE, 10**9, 0.1 if rule == "td" else 1.0)
     before = trainer.advance(2 * ALONE, 10**9, 0.1 if rule == "td" else 1.0).mean

@@ -25,7 +25,7 @@ from .own_tables import OwnTables
 from .parts import CAROUSEL, FRESH, RESTART
 from .restoring import check_state
 from .rules import NO_MEMORY, fresh_weights, promote_all
-from .seat import BEST, GAMES, MOVES, POINTS, REPLAYS, Seat, new_seat
+from .seat import BEST, GAMES, MOVES, NO_STATE, POINTS, REPLAYS, Seat, new_seat
 from .states import forward_states
 from .trainer import SOFTNESS, TOO_LARGE, Tally
 
@@ -79,7 +79,7 @@ class CpuTrainer:
             for thread in range(config.threads)
         ]
         for thread, seat in enumerate(self.seats):
-            seat.shifts[:] = self.own.shifts(thread)
+            self.own.give(seat, thread)
         self._take_memory(0)
         self.pool = ThreadPoolExecutor(config.threads)
         self.done = self.averaged = 0
@@ -174,7 +174,7 @@ class CpuTrainer:
         if self.averaged:
             found |= {"mean": self.mean, "averaged": np.array([self.averaged], np.int64)}
         for k, seat in enumerate(self.seats):
-            found |= {f"seat{k}.{name}": array for name, array in seat._asdict().items() if name != "shifts"}
+            found |= {f"seat{k}.{name}": array for name, array in seat._asdict().items() if name not in NO_STATE}
         return found
 
     def restore(self, state: Mapping[str, Array]) -> None:

@@ -1,12 +1,14 @@
-"""Small tables, a copy for each thread.
+"""What is met at every move, a copy for each thread.
 
-The entries of small tables are met at nearly every move. Threads that share them write to the same few cache lines
-all the time, and the processor's cores are busy handing these lines to each other: two threads were no faster than
-one (docs/performance.md). So each thread learns on its own copy of the tables of small patterns for a stretch of
-moves, a tenth of a second or so; then the copies become one again, by the same average as copies on several machines
+A few entries are met all the time: those of small tables, and in large ones those of small tiles (of a 4x6 network,
+the first 2^14 entries of each pair of tables get 30 % of all visits). Threads that share them write to the same few
+cache lines, and the processor's cores are busy handing these lines to each other: on some machines two threads were
+slower than one (docs/performance.md). So each thread learns on its own copy of these entries for a stretch of moves,
+a tenth of a second or less; then the copies become one again, by the same average as copies on several machines
 (merge.py): Δw = Σ vₙ Δwₙ / Σ vₙ, v how much was learnt there, and sums of errors add up.
 
-The copies lie behind the weights, in the same array. A thread finds its own by adding `shifts` to its entries.
+The copies lie behind the weights, in the same array. A thread finds its own by adding `shifts` to the entries that
+lie in a region that is copied.
 """
 
 from __future__ import annotations
@@ -16,13 +18,20 @@ import numpy as np
 from ..games.compiler import Array, kernel
 from ..values.layout import SHAREABLE, Table
 from ..values.ntuple import Evaluator
-from .seat import CANDIDATES
+from .seat import CANDIDATES, Seat
 
 NOTHING = np.float32(0)
+HOT = 1 << 14  # entries of a large table (or of two that share lines) that each thread has for itself
+LINE = 16  # entries of a cache line
 
 
 def is_small(table: Table) -> bool:
     return len(table.cells) <= SHAREABLE
+
+
+def region_of(table: Table) -> tuple[int, int]:
+    """(first, length) of the entries that are copied: all of a small table, else where small tiles lie."""
+    return (table.offset, 16 ** len(table.cells)) if is_small(table) else (table.offset // LINE * LINE, HOT)
 
 
 class OwnTables:
@@ -30,24 +39,27 @@ class OwnTables:
 
     def __init__(self, evaluator: Evaluator, threads: int) -> None:
         shared = threads == 1 or evaluator.network.sets > 1
-        small = [] if shared else [table for table in evaluator.layout.tables if is_small(table)]
+        regions = [] if shared else sorted({region_of(table) for table in evaluator.layout.tables})
         self.evaluator, self.threads = evaluator, threads
-        self.firsts = np.array([table.offset for table in small], np.int64)
-        self.lengths = np.array([16 ** len(table.cells) for table in small], np.int64)
+        self.firsts, self.lengths = (np.array([region[k] for region in regions], np.int64) for k in (0, 1))
         self.entries = int(self.lengths.sum())  # of one copy
         self.extra = self.entries * (threads - 1)  # the first thread's copy is the shared one
         self.before = np.zeros(self.entries, np.float32)
         self.before_memory = np.zeros(2, np.float32)
 
-    def shifts(self, thread: int) -> Array:
-        """[4 m] what to add to each entry of the candidates."""
-        evaluator, found = self.evaluator, []
-        own = self.evaluator.size + (thread - 1) * self.entries
-        for table in evaluator.layout.tables:
-            mine = self.entries and thread and is_small(table)
-            found.append(own - table.offset if mine else 0)
-            own += 16 ** len(table.cells) if mine else 0
-        return np.repeat(np.array(found, np.int64).astype(np.uint32), CANDIDATES * evaluator.network.symmetries)
+    def give(self, seat: Seat, thread: int) -> None:
+        """Tell the seat of a thread where its own entries lie."""
+        if not self.entries or not thread:
+            return
+        copies = self.evaluator.size + (thread - 1) * self.entries + np.cumsum(self.lengths) - self.lengths
+        place = {int(first): int(copy) for first, copy in zip(self.firsts, copies)}
+        each = CANDIDATES * self.evaluator.network.symmetries
+        regions = [region_of(table) for table in self.evaluator.layout.tables]
+        seat.own_firsts[:] = np.repeat(np.array([first for first, _ in regions], np.uint32), each)
+        seat.own_lengths[:] = np.repeat(np.array([length for _, length in regions], np.uint32), each)
+        shifts = np.array([place[first] - first for first, _ in regions], np.int64).astype(np.uint32)
+        seat.own_shifts[:] = np.repeat(shifts, each)
+        seat.owns[0] = 1
 
     def hand_out(self, weights: Array, memory: Array) -> None:
         """Give every thread the tables as they are."""
@@ -73,7 +85,7 @@ class OwnTables:
 def _hand_out(
     array: Array, before: Array, firsts: Array, lengths: Array, size: int, entries: int, threads: int, width: int
 ) -> None:
-    """Copy the small tables, of `width` numbers an entry, to `before` and to every thread's place."""
+    """Copy the regions, of `width` numbers an entry, to `before` and to every thread's place."""
     k = 0
     for t in range(len(firsts)):
         for i in range(width * firsts[t], width * (firsts[t] + lengths[t])):

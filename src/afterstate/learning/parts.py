@@ -21,7 +21,7 @@ from .seat import BEST, CANDIDATES, GAMES, POINTS, POOL, POOL_TILES, REPLAYS, Se
 # How games begin (`start`): always afresh, from the middle of the last one, or from where a tile was just made.
 FRESH, RESTART, CAROUSEL = 0, 1, 2
 ACTIONS = (0, 1, 2, 3)
-NONE = np.float32(0)
+NONE, NO_SHIFT = np.float32(0), np.uint32(0)
 NOTHING = np.float32(-3e38)  # less than any value
 SHORTEST = 10  # moves: an episode shorter than this is not restarted
 
@@ -74,7 +74,6 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
     entries, reads = entries_of(evaluator.layout, network.symmetries, CANDIDATES), np.int64(network.reads)
     several, by_hint, folds = network.sets > 1, network.by_hint, bool(network.fold)
     fold, far = evaluator.fold or turned, far_reads(evaluator)
-    owns = len(far) < network.reads and not several
 
     @rule_for("look", key, inline=True)
     def look(rows: Array, weights: Array, seat: Seat, g: int) -> None:
@@ -96,9 +95,10 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
             entries(seat.seen[g], index)
         else:
             entries(seat.afters[g], index)
-        if owns:
+        if not several and seat.owns[0]:
             for j in range(CANDIDATES * reads):
-                index[j] += seat.shifts[j]
+                copied = np.uint32(index[j] - seat.own_firsts[j]) < seat.own_lengths[j]
+                index[j] += seat.own_shifts[j] if copied else NO_SHIFT
         for k in range(n):
             if several:
                 if folds:

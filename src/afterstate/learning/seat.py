@@ -20,7 +20,10 @@ CANDIDATES = 4
 NO_GAME = -1  # as the length of an episode
 TILES = 32  # tallies by largest tile
 LONGEST = 1 << 17  # moves: more than any 2048 game can last
+LINE = 128  # bytes that a processor fetches together: two cache lines
 POOL, POOL_TILES = 64, 18  # positions kept for each largest tile (carousel)
+
+NO_STATE = ("owns", "own_firsts", "own_lengths", "own_shifts")  # follows from the settings: not in checkpoints
 
 # Places in `tally`.
 GAMES, MOVES, POINTS, BEST, REPLAYS, TALLY = 0, 1, 2, 3, 4, 5
@@ -44,7 +47,10 @@ class Seat(NamedTuple):
     folded: Array  # [S, 8] uint64, whether the tables see them folded
     scales: Array  # [S, 8] float32, what their values are times (folded networks)
     entries: Array  # [S, 4 m] uint32, their entries
-    shifts: Array  # [4 m] uint32, from shared tables to the own ones of this thread (own_tables.py)
+    owns: Array  # [1] int64, 1 if this thread has entries of its own (own_tables.py)
+    own_firsts: Array  # [4 m] uint32, for each entry: where the region of which it has a copy begins,
+    own_lengths: Array  # [4 m] uint32, how long it is,
+    own_shifts: Array  # [4 m] uint32, and how far away the copy is
     here: Array  # [S, m] uint32, entries of the position itself (values of states)
     ring: Array  # [S, h, m] uint32, entries of the positions that wait for their update
     errors: Array  # [S, h] float32
@@ -84,7 +90,7 @@ def new_seat(
     past, path = LONGEST if restarts else 1, LONGEST if backward else 1
     rng = np.array([seed_of(np.uint64(seed), np.uint64(1000 * thread + slot)) for slot in range(SLOTS)], np.uint64)
     words, counts = np.uint64, np.int64
-    return Seat(
+    seat = Seat(
         rng=rng,
         board=np.zeros(SLOTS, words),
         aux=np.zeros(SLOTS, words),
@@ -100,7 +106,10 @@ def new_seat(
         folded=np.zeros((SLOTS, 8), words),
         scales=np.ones((SLOTS, 8), np.float32),
         entries=np.zeros((SLOTS, CANDIDATES * reads), np.uint32),
-        shifts=np.zeros(CANDIDATES * reads, np.uint32),
+        owns=np.zeros(1, counts),
+        own_firsts=np.zeros(CANDIDATES * reads, np.uint32),
+        own_lengths=np.zeros(CANDIDATES * reads, np.uint32),
+        own_shifts=np.zeros(CANDIDATES * reads, np.uint32),
         here=np.zeros((SLOTS, reads), np.uint32),
         ring=np.zeros((SLOTS, history, reads), np.uint32),
         errors=np.zeros((SLOTS, history), np.float32),
@@ -124,3 +133,16 @@ def new_seat(
         tiles=np.zeros(TILES, counts),
         worst=np.zeros(1, np.float64),
     )
+    return Seat._make(apart(array) for array in seat)
+
+
+def apart(array: Array) -> Array:
+    """A copy on cache lines of its own.
+
+    Small arrays of two threads side by side in one line would make each thread wait for the other at every move.
+    """
+    room = np.zeros(array.nbytes + 2 * LINE, np.uint8)
+    start = -room.ctypes.data % LINE
+    copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
