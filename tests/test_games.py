@@ -5,6 +5,7 @@ The same checks run compiled here and, in `test_with_the_compiler_off`, as plain
 
 from __future__ import annotations
 
+import doctest
 import os
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from afterstate import games
-from afterstate.games import Game, Mistake, State, board
+from afterstate.games import Game, Mistake, State, board, chance, g2048, play, threes, threes_phone
 from afterstate.games.board import ACTIONS
 
 NAMES = games.names()
@@ -58,14 +59,15 @@ def as_reference(state: State) -> reference.State:
 def check_slides(name: str, cells: list[int]) -> None:
     game, book = games.get(name), reference.get(name)
     state = state_of(game, cells)
+    value = game.rules.value_of_board
     assert state.indices == cells
+    assert value(state.board, state.aux) == book.value(tuple(cells))
     for action in range(4):
         expected, reward, moved = book.slide(tuple(cells), action)
         after, aux, gained = game.rules.slide(game.rows, state.board, state.aux, action)
         assert game.write(np.uint64(after), np.uint64(aux))[0] == list(expected)
         assert (after != state.board) == any(moved)
         assert gained == reward
-        value = game.rules.value_of_board
         assert value(np.uint64(after), np.uint64(aux)) - value(state.board, state.aux) == reward
     assert state.over == book.over(as_reference(state))
     assert game.rules.largest(state.board, state.aux) == max(cells)
@@ -80,12 +82,35 @@ def check_outcomes(state: State, action: int) -> None:
     found: Counter[reference.State] = Counter()
     for probability, outcome in state.slide(action).outcomes():
         found[as_reference(outcome)] += probability  # type: ignore[assignment]
-        if state.game.score_is_value:
+        if state.game.name != "2048":
             assert outcome.score == book.value(tuple(outcome.indices))
     assert set(found) == set(expected)
     for outcome, share in expected.items():
         assert found[outcome] == pytest.approx(float(Fraction(share)))
-    assert as_reference(state.play(action)) in expected
+    played = state.play(action)
+    assert as_reference(played) in expected
+    if state.game.name == "2048":
+        assert played.score == state.score + book.slide(tuple(state.indices), action)[1]
+    else:
+        assert played.score == book.value(tuple(played.indices))
+
+
+@every_game
+def test_what_a_game_says_of_itself(name: str) -> None:
+    game, threes_like = games.get(name), name != "2048"
+    assert game.name == game.key == name
+    assert game.tiles == reference.get(name).TILES
+    assert game.tiles[game.goal] == (384 if threes_like else 2048)
+    assert game.starting_tiles == (9 if threes_like else 2)
+    assert game.score_is_value == threes_like
+    assert game.rows.shape == (65536,)
+    assert not game.rows.flags.writeable
+
+
+@pytest.mark.parametrize("module", [g2048, threes, play])
+def test_examples_in_the_docstrings(module: Any) -> None:
+    result = doctest.testmod(module)
+    assert (result.failed, result.attempted > 0) == (0, True)
 
 
 @every_game
@@ -105,6 +130,15 @@ def test_every_pair_of_tiles_in_every_place(name: str) -> None:
                 check_slides(name, cells)
 
 
+@given(st.lists(st.integers(0, 14), min_size=16, max_size=16))
+def test_the_quick_slide_of_2048_needs_no_second_look(cells: list[int]) -> None:
+    """The four look-ups alone; a wrong reward could send every slide to the slow rule, which hides it."""
+    after, reward = g2048.slide_left(games.get("2048").rows, board.pack(cells))
+    expected, earned, _ = reference.get("2048").slide(tuple(cells), ACTIONS.index("left"))
+    assert board.unpack(np.uint64(after)) == [min(tile, 15) for tile in expected]
+    assert reward == earned
+
+
 @every_game
 @given(data=st.data())
 def test_chance_as_the_reference_says(name: str, data: st.DataObject) -> None:
@@ -112,6 +146,26 @@ def test_chance_as_the_reference_says(name: str, data: st.DataObject) -> None:
     state = state_of(game, data.draw(tiles_of(name)), data.draw(st.integers(1, 3)))
     for action in state.legal:
         check_outcomes(state, action)
+
+
+@pytest.mark.parametrize(
+    ("name", "slid", "placed"),
+    [
+        ("2048", "", "1.../..../..../...."),  # nothing lies there before the first tile of the start
+        ("threes", ".1../.1../.1../.1.. hint=1", "1.../..../..../.... hint=1 bag=123"),
+        ("threes-phone", ".1../.1../.1../.1.. hint=6+12+24", "F.../..../..../.... hint=1"),
+    ],
+)
+def test_the_room_for_outcomes_is_what_the_worst_positions_take(name: str, slid: str, placed: str) -> None:
+    game = games.get(name)
+    after = game.parse(slid).slide("left") if slid else State(game, np.uint64(0), np.uint64(0))
+    state = game.parse(placed)
+    boards, auxes, shares = np.zeros(99, np.uint64), np.zeros(99, np.uint64), np.zeros(99)
+    assert game.rules.placements(after.board, after.aux, boards, auxes, shares) == game.max_placements
+    assert shares.sum() == pytest.approx(1)
+    shares[:] = 0
+    assert game.rules.draws(state.board, state.aux, auxes, shares) == game.max_draws
+    assert shares.sum() == pytest.approx(1)
 
 
 @every_game
@@ -125,8 +179,17 @@ def test_played_positions_stay_within_the_rules(name: str, seed: int, choices: l
         action = state.legal[choice % len(state.legal)]
         check_outcomes(state, action)
         state = state.play(action)
-    if state.game.score_is_value:
-        assert state.score == state.game.rules.value_of_board(state.board, state.aux)
+
+
+@given(seed=st.integers(0, 2**64 - 1))
+def test_the_tiles_of_a_start_come_from_the_first_bags(seed: int) -> None:
+    state = games.get("threes").new(seed)
+    assert sorted(filter(None, state.cells)) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert sorted([*state.hint, *map(int, state.text.split("bag=")[1])]) == [1, 2, 3]
+    state = games.get("threes-phone").new(seed)
+    seen, left = Counter([*filter(None, state.cells), *state.hint]), state.text.split("deck=")[1].split(",")
+    assert [seen[tile] + int(count) for tile, count in zip((1, 2, 3), left)] == [4, 4, 4]
+    assert seen.total() == 10
 
 
 @every_game
@@ -187,6 +250,73 @@ def test_a_game_is_a_function_of_its_seed_and_actions(name: str) -> None:
     assert played(7) != played(8)
 
 
+def test_the_generator_is_splitmix64() -> None:
+    """The first numbers after the seed 1234567, as other implementations print them."""
+    rng, found = np.uint64(1234567), []
+    for _ in range(5):
+        bits, rng = (np.uint64(x) for x in chance.draw(rng))
+        found.append(int(bits))
+    assert found == [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+        4593380528125082431,
+        16408922859458223821,
+    ]
+
+
+def backwards(x: int) -> int:
+    """The number that SplitMix64 mixes into x: every step undone, the last one first."""
+    for shift, factor in ((31, chance.MIX_2), (27, chance.MIX_1), (30, 1)):
+        y = x
+        for _ in range(64 // shift):
+            y = x ^ (y >> shift)
+        x = y * pow(int(factor), -1, 2**64) % 2**64
+    return x
+
+
+def generator_before(bits: int) -> np.uint64:
+    """The generator that draws exactly these bits next: what chance does at the edge of a probability."""
+    return np.uint64((backwards(bits) - int(chance.GOLDEN)) % 2**64)
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_streams_are_told_apart_before_they_are_mixed(seed: int, stream: int) -> None:
+    assert chance.draw(generator_before(seed))[0] == seed
+    inner = backwards(int(chance.seed_of(np.uint64(seed), np.uint64(stream))))
+    first = backwards((inner - stream * int(chance.STREAM)) % 2**64)
+    assert (first - int(chance.GOLDEN)) % 2**64 == seed
+
+
+def test_numbers_below_a_bound_have_equal_shares_of_the_upper_half() -> None:
+    for n in range(1, 33):
+        starts = [-(-(k << 32) // n) for k in range(n + 1)]  # the least upper half that gives k
+        for k in range(n):
+            for upper, lower in ((starts[k], 0), (starts[k + 1] - 1, 2**32 - 1)):
+                assert chance.below(np.uint64(upper << 32 | lower), np.uint64(n)) == k
+    assert chance.low_half(np.uint64(0xFEDC_BA98_7654_3210)) == 0x7654_3210
+    assert [int(chance.chance_of(p)) for p in (0.0, 0.1, 0.5, 1.0)] == [0, 429496730, 2**31, 2**32]
+
+
+@pytest.mark.parametrize(("upper", "cell"), [(0, 1), (2**32 - 1, 15)])
+def test_a_four_comes_below_its_rate_and_not_at_it(upper: int, cell: int) -> None:
+    game = games.get("2048")
+    after = game.parse("1.../..../..../....").board
+    for lower, tile in ((0, 2), (429496729, 2), (429496730, 1), (2**32 - 1, 1)):
+        placed, aux, reward, rng = game.rules.spawn(after, np.uint64(0), generator_before(upper << 32 | lower))
+        assert board.unpack(np.uint64(placed)) == [tile if i == cell else int(i == 0) for i in range(16)]
+        assert (aux, reward) == (0, 0)
+        assert rng == (int(generator_before(upper << 32 | lower)) + int(chance.GOLDEN)) % 2**64
+
+
+@pytest.mark.parametrize(("upper", "bonus", "card"), [(0, "6+12+24", "1"), (2**32 - 1, "12+24+48", "3")])
+def test_a_bonus_comes_below_its_rate_and_not_at_it(upper: int, bonus: str, card: str) -> None:
+    state = games.get("threes-phone").parse("A.../..../..../.... hint=1 deck=1,2,3")
+    for lower, hint in ((0, bonus), (204522251, bonus), (204522252, card), (2**32 - 1, card)):
+        aux, _ = threes_phone.draw_hint(state.board, state.aux, generator_before(upper << 32 | lower))
+        assert State(state.game, state.board, np.uint64(aux)).hint == tuple(map(int, hint.split("+")))
+
+
 def chi_square(observed: list[float], expected: list[float]) -> float:
     return sum((o - e) ** 2 / e for o, e in zip(observed, expected))
 
@@ -217,6 +347,7 @@ def test_spawns_follow_their_probabilities(name: str) -> None:
 def test_rate_of_fours_is_a_parameter() -> None:
     for rate in (0.0, 0.25, 1.0):
         game = games.get("2048", four_rate=rate)
+        assert (game.name, game.key) == ("2048", f"2048:{rate:g}")
         rng, fours = np.uint64(5), 0
         for _ in range(20_000):
             placed, _, _, rng = (np.uint64(x) for x in game.rules.spawn(np.uint64(0), np.uint64(0), rng))
@@ -260,11 +391,30 @@ def test_2048_lines(line: str, expected: str, reward: int) -> None:
         ("threes", "..../..../..../.... hint=1 bag=11", "is no bag"),
         ("threes-phone", "..../..../..../.... hint=1+6", "needs the next tile"),
         ("threes-phone", "..../..../..../.... hint=1 deck=9,9,9", "a deck is three counts"),
+        ("threes", "..../..../..../....", "got none"),
+        ("threes", "..../..../..../.... hint=6", "got 6"),
+        ("threes", "..../..../..../.... hint=1 bag=", "bag= is no bag"),
+        ("threes", "..../..../..../.... hint=1 bag=14", "bag=14 is no bag"),
+        ("threes", "..../..../..../.... hint=1 bag=" + 99 * "1", "bag=1{20} is no bag"),
     ],
 )
 def test_boards_that_cannot_be(name: str, text: str, part: str) -> None:
     with pytest.raises(Mistake, match=part):
         games.get(name).parse(text)
+
+
+def test_hints_and_decks_of_the_phone() -> None:
+    parse = games.get("threes-phone").parse
+    for hint in ("1", "2", "3", "6", "12", "6+12", "48+96", "6+12+24", "384+768+1536"):
+        for deck in ("4,4,4", "0,0,1", "1,0,0", "0,4,0"):
+            text = f"..../.A../..../.... hint={hint} deck={deck}"
+            assert parse(text).text == text
+    for hint in ("", "0", "5", "x", "0+1", "1+2", "2+3", "3+6", "6+24", "12+6", "6+6", "6+12+24+48"):
+        with pytest.raises(Mistake, match="needs the next tile"):
+            parse(f"..../.A../..../.... hint={hint}")
+    for deck in ("0,0,0", "4,4", "4,4,4,4", "5,4,4", "4,4,-1", "4,x,4", ""):
+        with pytest.raises(Mistake, match="a deck is three counts"):
+            parse(f"..../.A../..../.... hint=1 deck={deck}")
 
 
 def test_mistakes_say_what_is_right() -> None:

@@ -54,6 +54,8 @@ def slide_line(line: list[int]) -> tuple[list[int], int]:
     ([2, 1, 0, 0], 4)
     >>> slide_line([2, 1, 0, 1])
     ([2, 2, 0, 0], 4)
+    >>> slide_line([17, 17, 16, 16])
+    ([17, 17, 17, 0], 131072)
     """
     slid: list[int] = []
     reward, mergeable = 0, False

@@ -226,7 +226,7 @@ def game() -> Game:
         starting_tiles=STARTING_TILES,
         score_is_value=True,
         max_placements=12,
-        max_draws=12,
+        max_draws=10,  # three cards, seven windows beside a 12288
         write=write,
         read=read,
     )
@@ -244,13 +244,10 @@ def read(cells: list[int], fields: dict[str, str]) -> tuple[Board, np.uint64]:
     try:
         window = [TILES.index(int(tile)) for tile in fields.get("hint", "").split("+")]
     except ValueError:
-        window = []
-    bonus = len(window) <= 3 and all(index >= 4 for index in window)
-    if (
-        not window
-        or window != list(range(window[0], window[0] + len(window)))
-        or not (bonus or (len(window) == 1 and 1 <= window[0] <= 3))
-    ):
+        window = [0]
+    smallest, size = window[0], len(window)
+    longest = 3 if smallest >= SIX else 1  # only a bonus leaves doubt
+    if smallest == 0 or size > longest or window != list(range(smallest, smallest + size)):
         raise Mistake("Threes! needs the next tile: add hint=1, 2 or 3, or a bonus such as hint=6+12+24")
     counts = fields.get("deck", "4,4,4").split(",")
     if len(counts) != 3 or any(count not in ("0", "1", "2", "3", "4") for count in counts) or set(counts) == {"0"}:
@@ -259,4 +256,4 @@ def read(cells: list[int], fields: dict[str, str]) -> tuple[Board, np.uint64]:
         )
     board = sum(tile << 4 * i for i, tile in enumerate(cells))
     deck = sum(int(count) << (16 + 3 * k) for k, count in enumerate(counts))
-    return np.uint64(board), np.uint64(window[0] | len(window) << 4 | deck)
+    return np.uint64(board), np.uint64(smallest | size << 4 | deck)
