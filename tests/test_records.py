@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import io
 import re
 import tracemalloc
 from pathlib import Path
@@ -82,6 +83,14 @@ def test_the_game_of_a_line_is_recognised(game):
     assert parse_record(line).game == game
 
 
+def test_a_damaged_start_goes_to_the_nearest_game():
+    """Starts are 4, 27 and 36 characters long; marks do not count."""
+    for width in range(50):
+        nearest = min((abs(width - 4), "2048"), (abs(width - 27), "threes"), (abs(width - 36), "threes-phone"))[1]
+        for moves in ("0" * width + "#U", "0" * width + "|b@1", "[12](345)".join("0" * width)):
+            assert lines.guess_game(moves) == nearest
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
@@ -149,6 +158,14 @@ def test_a_line_longer_than_any_game_is_not_kept(tmp_path):
     assert len(line.text) == 1000
     with pytest.raises(Mistake, match="line 1 is longer than any game"):
         list(read_records(path))
+
+
+def test_the_longest_line_is_whole_and_a_longer_one_is_not(monkeypatch):
+    monkeypatch.setattr(lines, "LONGEST_LINE", 20)
+    for ending in (b"\n", b"\r\n", b""):
+        whole, *rest = lines.read_lines(io.BytesIO(b"x" * 20 + ending + (b"y" * 21 if ending else b"")))
+        assert whole == lines.Line(1, "x" * 20)
+        assert rest == ([lines.Line(2, "y" * 21, False)] if ending else [])
 
 
 @pytest.mark.parametrize("game", GAMES)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 import reference
 from hypothesis import given
 from hypothesis import strategies as st
+from recording import play_game
 
+from afterstate.arena.records import Place, format_record
 from afterstate.arena.replay import Fault, Referee, Replay
 from afterstate.arena.rulebooks import rule_book, turned
 
@@ -66,6 +70,7 @@ def test_131072_does_not_merge():
 
 
 def test_12288_ends_the_game_on_the_phone():
+    assert rule_book("threes-phone").tables[3][15 | 15 << 5][0] == 15 | 15 << 5
     replay = at_board("threes-phone", (14, 14, *[0] * 14))
     replay.slide(3, str(3**13 - 2 * 3**12))
     replay.place(3, 1, "22", None)
@@ -90,3 +95,65 @@ def test_every_bonus_window_is_known():
                 wrong = dealer.deal(1, text, packed([largest, *[0] * 15]))
                 deck = low == high <= 3
                 assert (wrong is None) == (deck or tuple(range(low, high + 1)) in windows)
+
+
+@given(st.integers(7, 15), st.data())
+def test_what_chance_did_with_a_bonus_is_counted(largest, data):
+    """How the tile was chosen inside its window, that the next hint is a bonus, and which of the windows it shows."""
+    windows = reference.get("threes-phone").windows(largest)
+    before, after = data.draw(st.sampled_from(windows)), data.draw(st.sampled_from(windows))
+    tile = data.draw(st.sampled_from(before))
+    replay = at_board("threes-phone", [0] * 16)
+    replay.dealer.low, replay.dealer.high = before[0], before[-1]
+    board = packed([tile, largest, *[0] * 14])
+    assert replay.dealer.deal(tile, f"{after[0]:X}{after[-1]:X}", board) is None
+    expected = Counter({("bonus", (), 1): 1, ("window", (largest,), windows.index(after)): 1})
+    if len(before) > 1:
+        expected["inside", (len(before),), before.index(tile)] += 1
+    assert replay.referee.chance.choices == expected
+
+
+@pytest.mark.parametrize("largest", [6, 7])
+def test_a_card_is_no_bonus_and_is_counted_as_such_from_48_on(largest):
+    replay = at_board("threes-phone", [0] * 16)
+    assert replay.dealer.deal(1, "33", packed([1, largest, *[0] * 14])) is None
+    expected = Counter({("draw", (4, 4, 4), 3): 1})
+    if largest == 7:
+        expected["bonus", (), 0] += 1
+    assert replay.referee.chance.choices == expected
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_every_choice_of_a_game_is_counted_once(game):
+    record = play_game(game, 3)
+    places = [action for action in record.actions if isinstance(action, Place)]
+    referee = Referee(game)
+    referee.judge(format_record(record))
+    landings, choices = referee.chance.landings, referee.chance.choices
+    assert sum(landings.values()) == len(places)
+    assert Counter(key & 15 for key in landings.elements()) == Counter(place.cell for place in places)
+    assert all(key >> 4 + (key & 15) & 1 and key < 1 << 20 for key in landings)
+    assert landings[0xFFFF << 4 | places[0].cell] == 1
+    if game == "2048":
+        assert choices == Counter(("tile", (), place.tile) for place in places)
+        return
+    drawn = [places[0].tile, *(place.hint[0] for place in places if place.hint[0] < 4)]
+    each = 1 if game == "threes" else 4
+    left, expected = [0, 0, 0], Counter()
+    for tile in drawn:
+        left = left if any(left) else [each] * 3
+        expected["draw", tuple(left), tile] += 1
+        left[tile - 1] -= 1
+    assert {key: times for key, times in choices.items() if key[0] == "draw"} == expected
+
+
+def test_a_window_that_cannot_be_is_told_what_can():
+    for largest, hint, reason in (
+        (7, "45", "the hint 45 is no window of 1 bonus tiles from index 4 to 4"),
+        (10, "68", "the hint 68 is no window of 3 bonus tiles from index 4 to 7"),
+        (14, "9A", "the hint 9A is no window of 3 bonus tiles from index 4 to B"),
+    ):
+        dealer = at_board("threes-phone", [0] * 16).dealer
+        assert dealer.deal(1, hint, packed([1, largest, *[0] * 14])) == reason
+    dealer.low, dealer.high = 9, 11
+    assert dealer.deal(8, "11", packed([0] * 16)) == "the tile is 8, but the hint was 9 to B"

@@ -42,11 +42,9 @@ def guess_game(moves: str) -> str:
     Two placements of two characters are 2048, nine of three Threes!, nine of four Threes! as on the phone;
     a damaged start goes to the nearest.
     """
-    first = re.split(r"[#|]", moves[:2000], maxsplit=1)[0]
+    first = re.split(r"[#|]", moves[:2000])[0]
     width = len(re.sub(r"\[[^\]]*\]|\([^)]*\)", "", first))
-    if width <= 12:
-        return "2048"
-    return "threes" if width < 32 else "threes-phone"
+    return min(START_TILES, key=lambda game: abs(START_TILES[game] * PLACEMENT_WIDTH[game] - width))
 
 
 def read_lines(stream: IO[bytes]) -> Iterator[Line]:

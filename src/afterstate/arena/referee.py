@@ -131,7 +131,7 @@ def judge(
         lines = read_lines(stream)
         first, moves = _first_record(path, lines)
         game = guess_game(moves) if game == "auto" else game
-        workers = workers or (os.cpu_count() or 1 if os.fstat(stream.fileno()).st_size > LARGE_FILE else 1)
+        workers = workers or processes_for(os.fstat(stream.fileno()).st_size)
         tally = Tally(Statistics(game))
         for part in _tallies(_batches(chain([first], lines)), game, four_rate, workers):
             tally.statistics.merge(part.statistics)
@@ -152,6 +152,11 @@ def judge(
         expected_ops=expected_ops,
         significance=significance,
     )
+
+
+def processes_for(size: int) -> int:
+    """One process, or one a core when the file has so many bytes that more of them pay."""
+    return os.cpu_count() or 1 if size > LARGE_FILE else 1
 
 
 def _first_record(path: str | PathLike[str], lines: Iterator[Line]) -> tuple[Line, str]:

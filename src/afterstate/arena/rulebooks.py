@@ -151,8 +151,8 @@ def rule_book(game: str, four_rate: float = 0.1) -> RuleBook:
     """The referee's rules of a game."""
     if game == "2048":
         slides = _tables(slide_2048, "anywhere")
-        return RuleBook(game, slides, lambda chance: Dealer2048(chance, four_rate), (0,) * 36)
-    worth = tuple(worth_in_threes(i) for i in range(36))
+        return RuleBook(game, slides, lambda chance: Dealer2048(chance, four_rate), (0,) * len(SYMBOLS))
+    worth = tuple(worth_in_threes(i) for i in range(len(SYMBOLS)))
     if game == "threes":
         return RuleBook(game, _tables(lambda line: slide_threes(line, 14), "border"), DealerThrees, worth)
     return RuleBook(game, _tables(lambda line: slide_threes(line, 15), "moved"), DealerPhone, worth)
@@ -247,7 +247,7 @@ class DealerPhone:
         if largest >= 7:
             self.choices["bonus", (), int(bonus)] += 1
         if not bonus:
-            return None if self.deck.draw(self.low) else f"the hint {hint[0]} was not in the deck: {self.deck}"
+            return None if self.deck.draw(self.low) else f"the hint {self.low} was not in the deck: {self.deck}"
         if largest < 7:
             return f"the hint {hint} is a bonus, but no tile is 48 or more"
         span = min(3, largest - 6)
