@@ -8,6 +8,7 @@ the tests of its room. A mutant that passes them all survived: the tests are bli
     python scripts/mutants.py --workers 16 --part 1/3       # the first third, sixteen at a time
     python scripts/mutants.py --sample 40 --seed 1          # a random share of them
     python scripts/mutants.py --file games/threes.py
+    python scripts/mutants.py --only mutants.log            # those of which an earlier run said "survived: ..."
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ REFEREE = [
     "tests/test_referee.py",
     "tests/test_rulebooks.py",
     "tests/test_records.py",
+    "tests/test_verdicts.py",
     "-k",
     "not workers and not engine",
 ]
@@ -97,9 +99,11 @@ def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 def sites(tree: ast.Module) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
     """(parent, field, index, expression) of everything inside functions, annotations left out."""
+    typed = [node for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)]
+    hidden = {id(inner) for node in typed for inner in ast.walk(node.annotation)}
     for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
         for parent in [inner for statement in function.body for inner in ast.walk(statement)]:
-            if isinstance(parent, ast.FunctionDef | ast.arg | ast.AnnAssign):
+            if isinstance(parent, ast.FunctionDef | ast.arg | ast.AnnAssign) or id(parent) in hidden:
                 continue
             for field, value in ast.iter_fields(parent):
                 many = value if isinstance(value, list) else [value]
@@ -151,26 +155,33 @@ def main() -> int:
     parser.add_argument("--file", choices=list(FILES), help="only the mutants of this file")
     parser.add_argument("--sample", type=int, default=0, help="only so many, chosen at random; 0 for all")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=Path, help="only those that survived by the output of an earlier run")
     parser.add_argument("--part", default="1/1", help="only the K-th of N equal parts, as K/N")
     parser.add_argument("--workers", type=int, default=1, help="mutants at a time")
     parser.add_argument("--seconds", type=float, default=900, help="for the tests of one mutant")
     flags = parser.parse_args()
+    sources = {name: (PACKAGE / name).read_text(encoding="utf-8") for name in FILES if flags.file in (None, name)}
     found = [
-        (name, *mutant)
-        for name in FILES
-        if flags.file in (None, name)
-        for mutant in mutants((PACKAGE / name).read_text(encoding="utf-8"))
+        (name, f"{name}:{line}: {what}", mutant)
+        for name, source in sources.items()
+        for line, what, mutant in mutants(source)
     ]
     total = len(found)
+    if flags.only:
+        wanted = {line.removeprefix("survived: ") for line in flags.only.read_text(encoding="utf-8").splitlines()}
+        found = [mutant for mutant in found if mutant[1] in wanted]
     if flags.sample:
         found = Random(flags.seed).sample(found, min(flags.sample, total))
     part, parts = (int(x) for x in flags.part.split("/"))
     found = found[part - 1 :: parts]
+    for name in {str(FILES[name]): name for name, _, _ in found}.values():
+        if not survives(name, sources[name], FILES[name], flags.seconds):
+            print(f"the tests of {name} fail, or take too long, before anything is changed: {' '.join(FILES[name])}")
+            return 1
     alive, done, begin = 0, 0, time.monotonic()
     with ThreadPoolExecutor(flags.workers) as pool:
         asked = {
-            pool.submit(survives, name, source, FILES[name], flags.seconds): f"{name}:{line}: {what}"
-            for name, line, what, source in found
+            pool.submit(survives, name, source, FILES[name], flags.seconds): label for name, label, source in found
         }
         for answer in as_completed(asked):
             done += 1
