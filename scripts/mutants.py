@@ -142,7 +142,8 @@ def survives(name: str, source: str, tests: list[str], seconds: float) -> bool:
         (copied / name).write_text(source, encoding="utf-8")
         paths = os.pathsep.join([place, *filter(None, [os.environ.get("PYTHONPATH")])])
         environment = {**os.environ, "PYTHONPATH": paths, "NUMBA_DISABLE_JIT": "1", "AFTERSTATE_QUIET": "1"}
-        words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+        words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+        words += ["--hypothesis-profile", "first-failure", *tests]
         try:
             done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, timeout=seconds, check=False)
         except subprocess.TimeoutExpired:

@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 os.environ.setdefault("AFTERSTATE_QUIET", "1")
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and their children, ignore it
@@ -16,4 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 settings.register_profile(
     "afterstate", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], max_examples=300
 )
+settings.register_profile(
+    "first-failure", settings.get_profile("afterstate"), phases=[Phase.explicit, Phase.generate]
+)  # for scripts/mutants.py: that something fails is enough, the smallest example is not looked for
 settings.load_profile("afterstate")
