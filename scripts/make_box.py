@@ -1,8 +1,8 @@
 """Make the models in the box: train, keep what matters, measure, write a file of at most 6 MB.
 
     python scripts/make_box.py 2048             ten minutes of training on two cores
-    python scripts/make_box.py threes           five
-    python scripts/make_box.py threes-phone     ten
+    python scripts/make_box.py threes           the same
+    python scripts/make_box.py threes-phone     four minutes
 
 The run folder stays in --runs, so a second call packs again without training.
 """
@@ -25,12 +25,11 @@ from afterstate.values.files import Model, open_model, save_model
 
 RECIPES = {
     "2048": TrainConfig(game="2048", network="4x6+squares", fold="8192", decay=0.5, threads=2, seconds=600),
-    "threes": TrainConfig(game="threes", network="4x6", rule="td", rate="0.1>0.01", threads=2, games=1_000_000),
-    "threes-phone": TrainConfig(
-        game="threes-phone", network="4x6", rule="td", rate="0.1>0.01", threads=2, seconds=600
-    ),
+    "threes": TrainConfig(game="threes", network="4x6+squares", threads=2, seconds=600),
+    "threes-phone": TrainConfig(game="threes-phone", network="4x6+squares", threads=2, seconds=240),
 }
-PLAYED = 100_000_000  # moves that show which weights matter
+KNOWS = {"2048": {"downgrade": {"threshold": 8192, "hole": 64}}}  # how a model is best played: with search, +8 %
+PLAYED = 200_000_000  # moves that show which weights matter
 LIMIT = 5_900_000  # bytes
 
 
@@ -59,7 +58,6 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("game", choices=RECIPES)
     arguments.add_argument("--seconds", type=float, help="another training time than the recipe's")
-    arguments.add_argument("--games-learnt", dest="learnt", type=int, help="another number of games to learn from")
     arguments.add_argument("--network", help="another network than the recipe's")
     arguments.add_argument("--fold", help="another fold than the recipe's")
     arguments.add_argument("--runs", type=Path, default=Path("runs"))
@@ -69,10 +67,8 @@ def main() -> None:
     arguments.add_argument("--workers", type=int, default=2)
     arguments.add_argument("--train-only", action="store_true", help="train, and pack in a second call")
     chosen = arguments.parse_args()
-    changes = {key: value for key in ("network", "fold") if (value := getattr(chosen, key)) is not None}
+    changes = {key: value for key in ("network", "fold", "seconds") if (value := getattr(chosen, key)) is not None}
     config = replace(RECIPES[chosen.game], **changes)
-    if chosen.seconds or chosen.learnt:
-        config = config.with_budget(chosen.learnt or 0, 0, chosen.seconds or 0.0)
     folder = chosen.runs / f"box-{chosen.game}"
     if not (folder / "last.safetensors").exists():
         run = Run.begin(config, folder, every=10_000)
@@ -85,13 +81,15 @@ def main() -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     importance = visits_of(model, PLAYED)
     save_model(model, out, packed=True, limit=LIMIT, importance=importance)
-    measured = measure(open_model(out), chosen.games, chosen.search, chosen.workers)
+    knows = KNOWS.get(chosen.game, {})
+    measured = measure(replace(open_model(out), training=knows), chosen.games, chosen.search, chosen.workers)
     training = {
         "made_by": f"scripts/make_box.py {chosen.game}",
         "seed": config.seed,
         "device": config.device,
         "seconds": round(model.training["seconds"]),
         "games": model.training["games"],
+        **knows,
         "strength": measured,
     }
     save_model(replace(model, training=training), out, packed=True, limit=LIMIT, importance=importance)

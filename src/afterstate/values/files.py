@@ -25,6 +25,7 @@ from ..games.disk import written
 from ..games.errors import Mistake
 from .layout import VERSION, layout_of
 from .ntuple import Evaluator, evaluator
+from .packing import VERSION as PACKING
 from .packing import unzip_weights, zip_weights
 from .patterns import Network, parse_network, write_pattern
 
@@ -84,7 +85,7 @@ def save_model(
     metadata = _metadata(model)
     if packed:
         tensors: dict[str, Array] = {"packed": zip_weights(model.weights, limit, importance)}
-        metadata["packed"] = "1"
+        metadata["packed"] = PACKING
     else:
         tensors = {"weights": model.weights}
     write_tensors(path, tensors, metadata)
@@ -192,7 +193,7 @@ def open_model(source: Path | str | None = None, game: Game | str | None = None)
         model_game = game
     size = size_of(network)
     if "packed" in metadata:
-        weights = _unpack(path, header, start, size)
+        weights = _unpack(path, header, metadata["packed"], start, size)
     else:
         tensor = header.get("weights", {})
         if tensor.get("shape") != [size] or tensor.get("dtype") != "F32":
@@ -279,8 +280,10 @@ def _what_it_is(path: Path, metadata: Mapping[str, str]) -> tuple[Game, Network]
         raise Mistake(f"{path} is not a model: its metadata make no sense") from None
 
 
-def _unpack(path: Path, header: Mapping[str, Any], start: int, size: int) -> Array:
+def _unpack(path: Path, header: Mapping[str, Any], version: str, start: int, size: int) -> Array:
     tensor = header.get("packed", {})
+    if version != PACKING:
+        raise Mistake(f"{path} is packed in another way than this version of afterstate reads: make it anew")
     if tensor.get("dtype") != "U8" or len(tensor["shape"]) != 1:
         raise Mistake(f"{path}: the weights of a packed model are missing")
     if 4 * size > memory_of_this_machine():

@@ -1,8 +1,8 @@
 """Small files for shipping: one byte a weight, only the blocks that matter, compressed.
 
 Weights are cut into blocks of 64 entries, which the layout keeps alike, and these into groups of 16. A group is kept
-as a size, in half precision, and 16 bytes, each a share of it: a trained network of 5-tuples played as well after it
-(129,521 ± 1,006 points) as before (129,012), while one size for all 64 cost it 4 %.
+as a size, the upper half of a float32, and 16 bytes, each a share of it: a trained network of 5-tuples played as well
+afterwards (129,521 ± 1,006 points) as before (129,012), while one size for all 64 cost it 4 %.
 
 `importance` says how often each entry is met. Blocks that are met least are left out until the file is small enough;
 entries that are never met become 0; and a group's size is the one that makes the smallest error where it matters, so
@@ -18,13 +18,14 @@ import numpy as np
 from ..games.compiler import Array
 from ..games.errors import Mistake
 
+VERSION = "2"  # of the stream; files name it
 BLOCK, GROUP = 64, 16
 GROUPS = BLOCK // GROUP
 STEPS = 127  # of a byte, to each side of 0
 RECORD = 4 + 2 * GROUPS + BLOCK  # bytes of a block: number, sizes, shares
 DENSEST = 30  # bytes that a block takes in the stream at the very least, worth trying
 SHRUNK = 0.5 ** np.arange(7)  # sizes that are tried for a group, as shares of its largest weight
-LARGEST, SMALLEST = np.float32(65504), np.float32(1e-3)  # sizes that half precision holds
+SMALLEST = np.float32(1e-3)  # size
 
 
 def blocks_of(weights: Array) -> Array:
@@ -54,23 +55,30 @@ def zip_weights(weights: Array, limit: int = 0, importance: Array | None = None)
 def _stream(blocks: Array, met: Array | None, used: Array) -> bytes:
     """Number, sizes and shares of these blocks, compressed."""
     groups = blocks[used].reshape(-1, GROUPS, GROUP)
-    sizes = np.clip(np.abs(groups).max(axis=2, initial=0), SMALLEST, LARGEST).astype(np.float16)
+    sizes = _half_as_long(np.abs(groups).max(axis=2, initial=0))
     if met is not None:
         sizes = _best_sizes(groups, met[used].reshape(groups.shape), sizes)
     numbers = np.diff(used, prepend=0).astype(np.uint32)
-    return zlib.compress(numbers.tobytes() + sizes.tobytes() + _shares(groups, sizes).astype(np.int8).tobytes(), 9)
+    upper = (sizes.view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+    return zlib.compress(numbers.tobytes() + upper.tobytes() + _shares(groups, sizes).astype(np.int8).tobytes(), 9)
+
+
+def _half_as_long(sizes: Array) -> Array:
+    """Sizes that the upper 16 bits of a float32 hold, rounded up."""
+    bits = np.maximum(sizes, SMALLEST).astype(np.float32).view(np.uint32)
+    return ((bits + np.uint32(0xFFFF)) & np.uint32(0xFFFF_0000)).view(np.float32)
 
 
 def _shares(groups: Array, sizes: Array) -> Array:
-    return np.clip(np.rint(groups * (STEPS / sizes.astype(np.float32))[:, :, None]), -STEPS, STEPS)
+    return np.clip(np.rint(groups * (STEPS / sizes)[:, :, None]), -STEPS, STEPS)
 
 
 def _best_sizes(groups: Array, met: Array, largest: Array) -> Array:
     """Of each group, the size with the smallest squared error, every entry counted as often as it is met."""
     best, error = largest, np.full(largest.shape, np.inf)
     for share in SHRUNK:
-        sizes = np.clip(largest * share, SMALLEST, LARGEST).astype(np.float16)
-        kept = _shares(groups, sizes) * (sizes.astype(np.float32) / np.float32(STEPS))[:, :, None]
+        sizes = _half_as_long(largest * share)
+        kept = _shares(groups, sizes) * (sizes / np.float32(STEPS))[:, :, None]
         missed = (met * np.square(groups - kept, dtype=np.float64)).sum(axis=2)
         best, error = np.where(missed < error, sizes, best), np.minimum(missed, error)
     return best
@@ -88,11 +96,12 @@ def unzip_weights(stream: Array, size: int, where: str) -> Array:
     if rest or count > most or not unpacker.eof:
         raise Mistake(f"{where}: its packed weights do not fit its network")
     numbers = np.cumsum(np.frombuffer(data, np.uint32, count), dtype=np.uint64)
-    sizes = np.frombuffer(data, np.float16, GROUPS * count, 4 * count).reshape(count, GROUPS, 1)
+    upper = np.frombuffer(data, np.uint16, GROUPS * count, 4 * count).reshape(count, GROUPS, 1)
+    sizes = (upper.astype(np.uint32) << np.uint32(16)).view(np.float32)
     shares = np.frombuffer(data, np.int8, BLOCK * count, (4 + 2 * GROUPS) * count).reshape(count, GROUPS, GROUP)
     if count and int(numbers[-1]) >= most:
         raise Mistake(f"{where}: its packed weights do not fit its network")
     weights = np.zeros((most, GROUPS, GROUP), np.float32)
     with np.errstate(invalid="ignore", over="ignore"):  # found by check_finite
-        weights[numbers] = shares * (sizes.astype(np.float32) / np.float32(STEPS))
+        weights[numbers] = shares * (sizes / np.float32(STEPS))
     return weights.reshape(-1)[:size]
