@@ -40,7 +40,7 @@ NOTES = {
     "5x6": "the classic four and a stair",
     "6x6": "the classic four, a T and an arrow",
     "8x6": "the strongest published set",
-    "8x5": "eight shapes of five cells: what the 2048 player in the box knows, with small",
+    "8x5": "eight shapes of five cells: a strong network in 30 MB",
     "8x4": "lines, squares, L, T and S: small and quick",
     "17x4": "every line and square of the board",
     "group0": "the classic four under their name in the ablation",
@@ -48,7 +48,7 @@ NOTES = {
     "group2": "four shapes of four and five cells",
     "group0+1": "both groups together",
     "small": "both lines and three squares: add to a large network to speed up its start",
-    "squares": "three squares: much of what small gives, and quicker",
+    "squares": "three squares: much of what small gives, and quicker; what the players in the box know, with 4x6",
     "tiny": "three small shapes, for tests and first steps",
 }
 LONGEST, MOST, MOST_STAGES = 7, 64, 6
