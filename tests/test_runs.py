@@ -59,7 +59,13 @@ def test_one_thread_gives_the_same_weights_twice(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stop", [400, 799])  # before the weights are averaged, and between two looks at them
 @pytest.mark.parametrize(
-    "settings", [{}, {"rule": "tc", "rate": "1", "decay": 0.5}, {"rule": "td", "direction": "backward"}]
+    "settings",
+    [
+        {},
+        {"rule": "tc", "rate": "1", "decay": 0.5},
+        {"rule": "td", "direction": "backward"},
+        {"rule": "tc", "rate": "1", "stages": "256,512"},
+    ],
 )
 def test_a_stopped_and_resumed_run_equals_a_straight_one(
     tmp_path: Path, settings: dict[str, object], stop: int

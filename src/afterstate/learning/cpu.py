@@ -183,8 +183,11 @@ class CpuTrainer:
             self.begin_phase(bool(coherent))
         if "mean" in state:
             self.averaged, self.mean = int(state["averaged"][0]), np.zeros_like(self._weights)
+            if self.averaged < 1:
+                raise Mistake("a mean of no weights")
         ours = self.state()
-        check_state(ours, state, self.game, len(self._tables))
+        first = self.evaluator.size >> len(self.network.stages)
+        check_state(ours, state, self.game, len(self._tables), first)
         for name, array in ours.items():
             if name not in ("done", "averaged"):
                 np.copyto(array, state[name])

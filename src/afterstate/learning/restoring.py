@@ -17,6 +17,7 @@ from ..games.game import Game
 from .seat import CANDIDATES, LONGEST, NO_GAME, POOL_TILES
 
 ENTRIES = ("entries", "here", "ring")  # of the tables
+STAGED = ("weights", "mean")  # entries of later stages that were never learnt are NaN
 POSITIONS = (("board", "aux"), ("past_boards", "past_auxes"), ("pool_boards", "pool_auxes"))
 RANGES = {
     "length": (NO_GAME, LONGEST - 2),
@@ -28,10 +29,10 @@ RANGES = {
 }
 
 
-def check_state(ours: Mapping[str, Array], stored: Mapping[str, Array], game: Game, size: int) -> None:
+def check_state(ours: Mapping[str, Array], stored: Mapping[str, Array], game: Game, size: int, first: int) -> None:
     """Raises a Mistake unless `stored` can take the place of `ours`, the arrays of a fresh trainer of this run.
 
-    `size` is that of the tables, with the threads' own ones.
+    `size` is that of the tables, with the threads' own ones; `first` that of the first stage, in which all is learnt.
     """
     for name, array in ours.items():
         if name not in stored:
@@ -39,11 +40,16 @@ def check_state(ours: Mapping[str, Array], stored: Mapping[str, Array], game: Ga
         found = stored[name]
         if found.shape != array.shape or found.dtype != array.dtype:
             raise Mistake(f"{name} is {found.dtype}{found.shape}, this run needs {array.dtype}{array.shape}")
-        if array.dtype.kind == "f" and found.size and not np.isfinite([found.min(), found.max()]).all():
+        known, later = (found[:first], found[first:]) if name in STAGED else (found, found[:0])
+        if array.dtype.kind == "f" and not (_finite(known) and _finite(later[~np.isnan(later)])):
             raise Mistake(f"{name} holds numbers that are infinite or not numbers at all")
     for seat in sorted({name.partition(".")[0] for name in ours if "." in name}):
         arrays = {name.removeprefix(f"{seat}."): stored[name] for name in ours if name.startswith(f"{seat}.")}
         _check_seat(arrays, size, game)
+
+
+def _finite(numbers: Array) -> bool:
+    return not numbers.size or bool(np.isfinite([numbers.min(), numbers.max()]).all())
 
 
 def _check_seat(seat: Mapping[str, Array], size: int, game: Game) -> None:

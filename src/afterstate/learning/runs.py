@@ -348,7 +348,7 @@ class Run:
 
 def _looks(done: float) -> int:
     """How many times a run that is so far done has taken its weights into their mean."""
-    return max(0, int((done - AVERAGED_FROM) / (1 - AVERAGED_FROM) * LOOKS + 1)) if done >= AVERAGED_FROM else 0
+    return 1 + int((done - AVERAGED_FROM) / (1 - AVERAGED_FROM) * LOOKS) if done >= AVERAGED_FROM else 0
 
 
 def _link(source: Path, target: Path) -> None:

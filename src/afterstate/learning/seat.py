@@ -23,7 +23,8 @@ LONGEST = 1 << 17  # moves: more than any 2048 game can last
 LINE = 128  # bytes that a processor fetches together: two cache lines
 POOL, POOL_TILES = 64, 18  # positions kept for each largest tile (carousel)
 
-NO_STATE = ("owns", "own_firsts", "own_lengths", "own_shifts")  # follows from the settings: not in checkpoints
+# Not in checkpoints: it follows from the settings, or is written anew before it is read.
+NO_STATE = ("folded", "owns", "own_firsts", "own_lengths", "own_shifts")
 
 # Places in `tally`.
 GAMES, MOVES, POINTS, BEST, REPLAYS, TALLY = 0, 1, 2, 3, 4, 5
