@@ -20,7 +20,7 @@ from afterstate.games.errors import Mistake
 from afterstate.learning.batch import BatchLearner
 from afterstate.learning.config import TrainConfig
 from afterstate.learning.gpu.arrange import Arrangement
-from afterstate.learning.gpu.learner import GAMES_A_BLOCK, Learner
+from afterstate.learning.gpu.learner import DEPTH, GAMES_A_BLOCK, MOVES_A_LEVEL, Learner
 from afterstate.learning.gpu.machine import SIMULATED, cuda
 from afterstate.learning.gpu.play import GpuPlayer
 from afterstate.learning.gpu.steps import Lesson
@@ -139,9 +139,8 @@ def test_large_boards_are_seen_at_the_scale_of_smaller_ones(stages: tuple[int, .
         assert (np.isfinite(large) & (large != small[0])).any()
 
 
-@pytest.mark.parametrize("start", ["restart", "carousel"])
-def test_finished_games_go_on_from_a_bookmark(start: str) -> None:
-    lesson = lesson_of(start=start)
+def test_finished_games_go_on_from_a_bookmark() -> None:
+    lesson = lesson_of(start="restart")
     learner = Learner(lesson, GAMES_A_BLOCK, seed=3, weights=fresh(lesson))
     learner.set_rate(0.1, restart=1.0)
     found = learner.host_games()
@@ -155,6 +154,43 @@ def test_finished_games_go_on_from_a_bookmark(start: str) -> None:
     assert resumed.any()
     assert (after["scores"][resumed] >= 1000).all()
     assert (after["moves"][resumed] >= 100).all()
+
+
+def test_the_carousel_starts_games_from_any_level_that_was_reached() -> None:
+    lesson = lesson_of(start="carousel")
+    learner = Learner(lesson, GAMES_A_BLOCK, seed=3, weights=fresh(lesson))
+    learner.set_rate(0.1, restart=1.0)
+    found = learner.host_games()
+    found["boards"][:] = NEARLY_OVER
+    found["moves"][:] = MOVES_A_LEVEL
+    found["moves"][0], found["scores"][0] = 5 * MOVES_A_LEVEL, 5000
+    learner.set_games(found)
+    learner.restock()
+    pool = learner.host_games()
+    assert pool["mark_levels"][0] == 6
+    assert list(pool["mark_counts"][:7]) == [0, GAMES_A_BLOCK - 1, 0, 0, 0, 1, 0]
+    assert (pool["mark_boards"][5, 0], pool["mark_scores"][5, 0]) == (NEARLY_OVER, 5000)
+    learner.run(40)
+    after = learner.host_games()
+    resumed = after["mark_resumed"] == 1
+    assert resumed.any()
+    assert (after["moves"][resumed] >= MOVES_A_LEVEL).all()
+
+
+def test_the_oldest_positions_of_the_pool_give_way() -> None:
+    lesson = lesson_of(start="carousel")
+    learner = Learner(lesson, GAMES_A_BLOCK, seed=3, weights=fresh(lesson))
+    found = learner.host_games()
+    found["mark_counts"][0], found["mark_places"][0] = DEPTH, DEPTH - 1
+    found["mark_scores"][0, :] = -1
+    found["scores"][:] = np.arange(1, GAMES_A_BLOCK + 1)
+    learner.set_games(found)
+    learner.restock()
+    pool = learner.host_games()
+    assert (pool["mark_counts"][0], pool["mark_places"][0]) == (DEPTH, GAMES_A_BLOCK - 1)
+    assert pool["mark_scores"][0, DEPTH - 1] == 1
+    assert list(pool["mark_scores"][0, : GAMES_A_BLOCK - 1]) == list(range(2, GAMES_A_BLOCK + 1))
+    assert (pool["mark_scores"][0, GAMES_A_BLOCK - 1 : DEPTH - 1] == -1).all()
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not() -> None:

@@ -34,17 +34,20 @@ from .steps import (
     TILES,
     Bookmarks,
     Lesson,
+    Marks,
+    Pool,
     Slots,
     make_apply,
+    make_begin,
     make_choose_afterstates,
     make_choose_states,
-    make_restart,
 )
 
 STEPS_A_GRAPH = 32
 WITHIN_A_STEP = ("hit", "hit_auxes", "owned")
 WIDE = (1, BLOCK) if SIMULATED else (2048, BLOCK)  # a grid for loops over all weights
 HIGH_HALF, TWO, ZERO = np.uint64(32), np.uint64(2), np.uint64(0)
+LEVELS, DEPTH, MOVES_A_LEVEL = 64, 1024, 512  # of the carousel's pool
 GAMES_A_BLOCK = BLOCK // LANES
 MOST_GAMES = 1 << 16  # so that a record counts every hit of a step: 20 bits, at most 8 hits a game
 
@@ -85,10 +88,10 @@ def average(mean: Array, weights: Array, share: Any) -> None:
 
 def make_deal(lesson: Lesson) -> Any:
     """The kernel that starts a game in every slot."""
-    begin = make_restart(lesson)
+    begin = make_begin(lesson)
 
     @launched
-    def deal(rows: Array, slots: Slots, marks: Bookmarks, settings: Array, seed: np.uint64, first: np.uint64) -> None:
+    def deal(rows: Array, slots: Slots, marks: Marks, settings: Array, seed: np.uint64, first: np.uint64) -> None:
         g = thread_number()
         if g < slots.boards.size:
             begin(rows, g, slots, marks, settings, seed_of(seed, first + g))
@@ -157,7 +160,7 @@ class Learner:
         self.graph: Repeated | None = None
         self._deal(seed)
 
-    def _new_slots(self) -> tuple[Slots, Bookmarks]:
+    def _new_slots(self) -> tuple[Slots, Marks]:
         n, words = self.games, {"u": np.uint64, "f": np.float32, "i": np.int32}
         owned = np.uint8 if len(self.lesson.tables.entries) <= 8 else np.int32
 
@@ -167,9 +170,11 @@ class Learner:
         slots = Slots._make(
             [*(zeros(kind, n) for kind in "uuuuufffiiuu"), cuda.to_device(np.zeros(LANES * n, owned))]
         )
-        m = n if self.lesson.restart else 1
-        marks = Bookmarks(*(zeros(kind, m, 2) for kind in "uuii"), *(zeros("i", m) for _ in range(2)))
-        return slots, marks
+        if self.lesson.start == "carousel":
+            counts = (zeros("i", size) for size in (LEVELS, LEVELS, 1, n))
+            return slots, Pool(*(zeros(kind, LEVELS, DEPTH) for kind in "uuii"), *counts)
+        m = n if self.lesson.replays else 1
+        return slots, Bookmarks(*(zeros(kind, m, 2) for kind in "uuii"), *(zeros("i", m) for _ in range(2)))
 
     def _deal(self, seed: int) -> None:
         grid = (self.games + BLOCK - 1) // BLOCK
@@ -208,6 +213,28 @@ class Learner:
             self._step()
         self.stream.synchronize()
         return steps * self.games
+
+    def restock(self) -> None:
+        """Carousel: take the positions of all games into the pool, each at its level; the oldest there give way."""
+        if not isinstance(self.marks, Pool):
+            return
+        slots, pool = self.slots, self.marks
+        found = [array.copy_to_host() for array in (slots.boards, slots.auxes, slots.scores, slots.moves)]
+        kept = [array.copy_to_host() for array in pool[:4]]
+        counts, places = pool.counts.copy_to_host(), pool.places.copy_to_host()
+        levels = np.minimum(found[3] // MOVES_A_LEVEL, LEVELS - 1)
+        order = np.argsort(levels, kind="stable")
+        ends = np.searchsorted(levels[order], np.arange(LEVELS + 1))
+        for level in np.flatnonzero(np.diff(ends)):
+            new = order[ends[level] : ends[level + 1]][-DEPTH:]
+            into = (places[level] + np.arange(len(new))) % DEPTH
+            for there, here in zip(kept, found, strict=True):
+                there[level, into] = here[new]
+            places[level] = (places[level] + len(new)) % DEPTH
+            counts[level] = min(DEPTH, counts[level] + len(new))
+        reached = np.array([1 + np.flatnonzero(counts).max(initial=-1)], np.int32)
+        for array, new in zip(pool[:7], (*kept, counts, places, reached), strict=True):
+            array.copy_to_device(new)
 
     def set_rate(self, rate: float, restart: float = 0.0) -> None:
         """The rate from now on, and the share of finished games that start again from a bookmark."""

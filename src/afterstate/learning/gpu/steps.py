@@ -64,7 +64,7 @@ EXPONENT, ONE_EXPONENT = np.uint64(23), np.uint64(127)  # of a float32
 RATE, RESTART, RUNNING = 0, 1, 2  # places in `settings`; nothing moves unless RUNNING
 SETTINGS = 3
 MILLION = np.uint64(1_000_000)
-FIRST_BOOKMARK, SPREAD = 512, np.uint64(511)  # moves, spread up to 1023; or the points of a move (carousel)
+FIRST_BOOKMARK, SPREAD = 512, np.uint64(511)  # moves, spread up to 1023
 
 
 class Slots(NamedTuple):
@@ -86,7 +86,7 @@ class Slots(NamedTuple):
 
 
 class Bookmarks(NamedTuple):
-    """Positions saved on the way, from which a finished game may start again: the last one, and the one before it."""
+    """Restart: positions saved on the way, the last one and the one before it, where this slot may start again."""
 
     boards: Any  # [games, 2] uint64
     auxes: Any  # [games, 2] uint64
@@ -94,6 +94,22 @@ class Bookmarks(NamedTuple):
     moves: Any  # [games, 2] int32
     due: Any  # [games] int32, moves at which the next one is saved
     resumed: Any  # [games] int32, 1 while the slot plays on from a bookmark
+
+
+class Pool(NamedTuple):
+    """Carousel: positions met by all games, by how far the game had come, where any slot may start."""
+
+    boards: Any  # [levels, depth] uint64
+    auxes: Any  # [levels, depth] uint64
+    scores: Any  # [levels, depth] int32
+    moves: Any  # [levels, depth] int32
+    counts: Any  # [levels] int32, how many there are
+    places: Any  # [levels] int32, where the next one goes
+    levels: Any  # [1] int32, how many levels have been reached
+    resumed: Any  # [games] int32, 1 while the slot plays on from the pool
+
+
+Marks = Bookmarks | Pool
 
 
 @dataclass(frozen=True)
@@ -104,7 +120,7 @@ class Lesson:
     evaluator: Evaluator
     of_states: bool = False  # values of states instead of afterstates
     coherence: bool = False  # temporal coherence instead of TD
-    start: str = "fresh"  # restart, carousel: finished games may start again from a bookmark
+    start: str = "fresh"  # restart: slots may go back to a bookmark; carousel: they may start from the pool
 
     @property
     def view(self) -> Callable[..., Any] | None:
@@ -116,7 +132,8 @@ class Lesson:
         return tables_of(self.evaluator)
 
     @property
-    def restart(self) -> bool:
+    def replays(self) -> bool:
+        """May a slot go on from a position met before?"""
         return self.start != "fresh"
 
     @property
@@ -243,77 +260,101 @@ def make_best(lesson: Lesson, worth: Callable[..., Any], view: Callable[..., Any
     return best_move
 
 
-def make_restart(lesson: Lesson) -> Callable[..., Any]:
-    """begin(rows, g, slots, marks, settings, rng): fill a slot with a new game, or with a bookmarked position."""
+def make_begin(lesson: Lesson) -> Callable[..., Any]:
+    """begin(rows, g, slots, marks, settings, rng): fill a slot with a new game, or with a position met before."""
     start, value_of_board = lesson.game.rules.start, lesson.game.rules.value_of_board
-    score_is_value, by_moves = lesson.game.score_is_value, lesson.start == "restart"
+    score_is_value = lesson.game.score_is_value
 
     @device
-    def fresh(rows: Array, g: np.uint64, slots: Slots, rng: np.uint64) -> Any:
+    def fresh(rows: Array, g: np.uint64, slots: Slots, rng: np.uint64) -> None:
         board, aux, rng = start(rows, rng)
         slots.boards[g], slots.auxes[g], slots.rngs[g] = board, aux, rng
         slots.scores[g] = value_of_board(board, aux) if score_is_value else 0
         slots.moves[g] = 0
-        return rng
 
     @device
-    def begin(rows: Array, g: np.uint64, slots: Slots, marks: Bookmarks, settings: Array, rng: np.uint64) -> None:
+    def wanted(settings: Array, bits: np.uint64) -> Any:
+        """Shall the slot go on from a position met before?"""
+        return float32(below(bits, MILLION)) < settings[RESTART] * float32(MILLION)
+
+    @device
+    def begin(rows: Array, g: np.uint64, slots: Slots, marks: Marks, settings: Array, rng: np.uint64) -> None:
         fresh(rows, g, slots, rng)
 
     @device
-    def begin_or_resume(
+    def begin_or_go_back(
         rows: Array, g: np.uint64, slots: Slots, marks: Bookmarks, settings: Array, rng: np.uint64
     ) -> None:
         bits, rng = draw(rng)
-        if marks.boards[g, 0] != ZERO and float32(below(bits, MILLION)) < settings[RESTART] * float32(MILLION):
+        if marks.boards[g, 0] != ZERO and wanted(settings, bits):
             slots.boards[g], slots.auxes[g] = marks.boards[g, 0], marks.auxes[g, 0]
             slots.scores[g], slots.moves[g] = marks.scores[g, 0], marks.moves[g, 0]
             slots.rngs[g] = rng
             marks.boards[g, 1], marks.auxes[g, 1] = marks.boards[g, 0], marks.auxes[g, 0]
             marks.scores[g, 1], marks.moves[g, 1] = marks.scores[g, 0], marks.moves[g, 0]
-            if by_moves:
-                marks.due[g] = marks.moves[g, 0] + marks.moves[g, 0] // 4
+            marks.due[g] = marks.moves[g, 0] + marks.moves[g, 0] // 4
             marks.resumed[g] = 1
         else:
             fresh(rows, g, slots, rng)
             marks.boards[g, 0], marks.boards[g, 1] = ZERO, ZERO
-            marks.due[g] = FIRST_BOOKMARK + (int32(bits & SPREAD) if by_moves else int32(0))
+            marks.due[g] = FIRST_BOOKMARK + int32(bits & SPREAD)
             marks.resumed[g] = 0
 
-    return begin_or_resume if lesson.restart else begin
+    @device
+    def begin_or_ride(rows: Array, g: np.uint64, slots: Slots, pool: Pool, settings: Array, rng: np.uint64) -> None:
+        """Every level that was reached is as likely as any other, however few games came so far."""
+        bits, rng = draw(rng)
+        pool.resumed[g] = 0
+        if pool.levels[0] > 0 and wanted(settings, bits):
+            bits, rng = draw(rng)
+            level = below(bits, uint64(pool.levels[0]))
+            bits, rng = draw(rng)
+            if pool.counts[level] > 0:
+                i = below(bits, uint64(pool.counts[level]))
+                slots.boards[g], slots.auxes[g] = pool.boards[level, i], pool.auxes[level, i]
+                slots.scores[g], slots.moves[g] = pool.scores[level, i], pool.moves[level, i]
+                slots.rngs[g] = rng
+                pool.resumed[g] = 1
+        if pool.resumed[g] == 0:
+            fresh(rows, g, slots, rng)
+
+    found: dict[str, Callable[..., Any]] = {
+        "fresh": begin,
+        "restart": begin_or_go_back,
+        "carousel": begin_or_ride,
+    }
+    return found[lesson.start]
 
 
 def make_bookmark(lesson: Lesson) -> Callable[..., Any]:
-    """bookmark(g, slots, marks, reward): save the position of this slot when it is due.
+    """bookmark(g, slots, marks): save the position of this slot when it is due.
 
-    restart    every time a quarter later than the last one: the older of the two lies at 64 to 80 % of the game
-    carousel   when a move earns twice as much as any before, which is when a new largest tile was made
+    That is a quarter later than the last one every time, so the older of two lies at 64 to 80 % of the game.
     """
-    by_moves = lesson.start == "restart"
 
     @device
-    def never(g: np.uint64, slots: Slots, marks: Bookmarks, reward: int) -> None:
+    def never(g: np.uint64, slots: Slots, marks: Marks) -> None:
         return
 
     @device
-    def bookmark(g: np.uint64, slots: Slots, marks: Bookmarks, reward: int) -> None:
-        if (slots.moves[g] if by_moves else reward) >= marks.due[g]:
+    def bookmark(g: np.uint64, slots: Slots, marks: Bookmarks) -> None:
+        if slots.moves[g] >= marks.due[g]:
             marks.boards[g, 0], marks.auxes[g, 0] = marks.boards[g, 1], marks.auxes[g, 1]
             marks.scores[g, 0], marks.moves[g, 0] = marks.scores[g, 1], marks.moves[g, 1]
             marks.boards[g, 1], marks.auxes[g, 1] = slots.boards[g], slots.auxes[g]
             marks.scores[g, 1], marks.moves[g, 1] = slots.scores[g], slots.moves[g]
-            marks.due[g] = slots.moves[g] + slots.moves[g] // 4 if by_moves else 2 * reward
+            marks.due[g] = slots.moves[g] + slots.moves[g] // 4
 
-    return bookmark if lesson.restart else never
+    return bookmark if lesson.start == "restart" else never
 
 
 def make_finish(lesson: Lesson) -> Callable[..., Any]:
     """finish(...): count the finished game and fill the slot again."""
-    largest, begin, restart = lesson.game.rules.largest, make_restart(lesson), lesson.restart
+    largest, begin, replays = lesson.game.rules.largest, make_begin(lesson), lesson.replays
 
     @device
-    def finish(rows: Array, g: np.uint64, slots: Slots, marks: Bookmarks, stats: Array, settings: Array) -> None:
-        if restart and marks.resumed[g] != 0:
+    def finish(rows: Array, g: np.uint64, slots: Slots, marks: Marks, stats: Array, settings: Array) -> None:
+        if replays and marks.resumed[g] != 0:
             cuda.atomic.add(stats, REPLAYS, ONE)
         else:
             score = uint64(slots.scores[g])
@@ -333,13 +374,11 @@ def make_go_on(lesson: Lesson) -> Callable[..., Any]:
     spawn, bookmark = lesson.game.rules.spawn, make_bookmark(lesson)
 
     @device
-    def go_on(
-        g: np.uint64, slots: Slots, marks: Bookmarks, after: np.uint64, after_aux: np.uint64, reward: int
-    ) -> Any:
+    def go_on(g: np.uint64, slots: Slots, marks: Marks, after: np.uint64, after_aux: np.uint64, reward: int) -> Any:
         slots.boards[g], slots.auxes[g], placed, slots.rngs[g] = spawn(after, after_aux, slots.rngs[g])
         slots.scores[g] += reward + placed
         slots.moves[g] += 1
-        bookmark(g, slots, marks, reward)
+        bookmark(g, slots, marks)
         return float32(placed)
 
     return go_on
@@ -365,7 +404,7 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
 
     @launched
     def choose(
-        weights: Array, records: Array, rows: Array, slots: Slots, marks: Bookmarks, stats: Array, settings: Array
+        weights: Array, records: Array, rows: Array, slots: Slots, marks: Marks, stats: Array, settings: Array
     ) -> None:
         thread = thread_number()
         g, lane = thread >> LANE_BITS, int32(thread & LANE_MASK)
@@ -402,7 +441,7 @@ def make_choose_states(lesson: Lesson) -> Any:
 
     @launched
     def choose(
-        weights: Array, records: Array, rows: Array, slots: Slots, marks: Bookmarks, stats: Array, settings: Array
+        weights: Array, records: Array, rows: Array, slots: Slots, marks: Marks, stats: Array, settings: Array
     ) -> None:
         thread = thread_number()
         g, lane = thread >> LANE_BITS, int32(thread & LANE_MASK)
