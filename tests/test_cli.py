@@ -50,6 +50,10 @@ def test_help_and_import_load_nothing_heavy() -> None:
     ("words", "part"),
     [
         (("fly",), "unknown command 'fly'"),
+        (("train", "chess"), "unknown game 'chess'"),
+        (("train", "--game", "threes", "2048"), "two games: 2048 and --game threes"),
+        (("train", "--by-hint"), "2048 shows no hint"),
+        (("train", "threes", "--fold", "4097"), "--fold takes a tile"),
         (("evaluate", "--wings", "2"), "--wings"),
         (("evaluate", "--games", "many"), "--games"),
         (("evaluate", "--games", "0", "--agent", "random"), "from 1 on"),
@@ -97,3 +101,13 @@ def test_public_names_are_the_documented_ones() -> None:
         assert getattr(afterstate, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         afterstate.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("words", [("threes",), ("--game", "threes")])
+def test_flags_of_a_game_are_read_for_the_game_that_is_named(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    flags = ("--by-hint", "--stages", "192", "--network", "tiny", "--games", "50", "--threads", "1", "--quiet")
+    status, _, err = run(capsys, "train", *words, *flags, "--out", str(tmp_path / "run"))
+    assert (status, err) == (0, "")
+    assert 'game = "threes"' in (tmp_path / "run" / "run.toml").read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -34,16 +35,17 @@ class Desk:
         self.near, self.far = pty.openpty()
         termios.tcsetwinsize(self.far, (30, 100))
         self.before = termios.tcgetattr(self.far)
-        self.seen = b""
+        self.seen, self._closing = b"", False
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
-        while True:
-            try:
-                self.seen += os.read(self.near, 4096)
-            except OSError:
-                return
+        while not self._closing:
+            if select.select([self.near], [], [], 0.05)[0]:
+                try:
+                    self.seen += os.read(self.near, 4096)
+                except OSError:
+                    return
 
     def type(self, text: str | bytes) -> None:
         os.write(self.near, text.encode() if isinstance(text, str) else text)
@@ -60,6 +62,9 @@ class Desk:
         return termios.tcgetattr(self.far) == self.before
 
     def close(self) -> None:
+        """The reader ends first: the next desk may get the same descriptor, and would lose what it shows to it."""
+        self._closing = True
+        self._reader.join()
         for descriptor in (self.far, self.near):
             os.close(descriptor)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -31,9 +32,9 @@ class Command:
       afterstate train --resume runs/first --seconds 600
     """
 
-    name: Annotated[str | None, tyro.conf.Positional] = None
-    """The game: 2048, threes or threes-phone."""
-    config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GAME")] = ""
+    """2048 (which it is by default), threes or threes-phone."""
+    config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=partial(TrainConfig, game=""))
     out: Path | None = None
     """The run folder; by default a new one in runs/."""
     resume: Path | None = None
@@ -106,8 +107,9 @@ def begin(command: Command, make: Maker) -> Run:
         if command.out is not None:
             raise Mistake("--resume goes on in its own folder: leave out --out")
         return Run.resume(command.resume, config.games, config.moves, config.seconds, command.checkpoint, make)
-    if command.name is not None:
-        config = TrainConfig(**vars(config) | {"game": command.name})
+    if command.name and config.game not in ("", command.name):
+        raise Mistake(f"two games: {command.name} and --game {config.game}; write one")
+    config = replace(config, game=command.name or config.game or TrainConfig.game)
     return Run.begin(config, command.out or new_folder(config), command.checkpoint, make)
 
 

@@ -94,7 +94,9 @@ class TrainConfig:
             raise Mistake("--phases says rules and rates itself: leave out --rule and --rate")
         if self.flight < 0:
             raise Mistake(f"--flight is a number of games from 0 up, not {self.flight}")
-        _ = self.phase_list, self.the_network  # wrong text shows here
+        _ = self.phase_list  # wrong text shows here
+        if self.game:  # empty while the command line has not been read to its end
+            _ = self.the_network
 
     @property
     def the_game(self) -> Game:
