@@ -17,7 +17,7 @@ from afterstate.values.ntuple import Evaluator
 from .machine import BLOCK, SIMULATED, cuda, device, launched, thread_number, uint64
 
 GRID = (1, BLOCK) if SIMULATED else (2048, BLOCK)
-ONE = np.uint64(1)
+ZERO, ONE = np.uint64(0), np.uint64(1)
 
 
 @device
@@ -25,32 +25,41 @@ def stride() -> Any:
     return uint64(cuda.gridDim.x) * uint64(cuda.blockDim.x)
 
 
+@device
+def moved(i: np.uint64, moves: Array) -> Any:
+    """An index of the GPU with its bits in the order of the CPU."""
+    place = ZERO
+    for k in range(moves.shape[0]):
+        place += ((i >> moves[k, 0]) & ONE) << moves[k, 1]
+    return place
+
+
 @launched
-def gather(source: Array, target: Array, moves: Array, first: np.uint64, base: np.uint64, size: np.uint64) -> None:
-    """target[base + i] = source[first + i with its bits moved]: one table, from the CPU's order to the GPU's."""
+def gather(here: Array, there: Array, moves: Array, first: np.uint64, base: np.uint64, size: np.uint64) -> None:
+    """One table, from the CPU's order to the last word of each of the GPU's records."""
+    words = uint64(there.shape[1])
     i = thread_number()
     while i < size:
-        place = first
-        for k in range(moves.shape[0]):
-            place += ((i >> moves[k, 0]) & ONE) << moves[k, 1]
-        target[base + i] = source[place]
+        there[base + i, words - ONE] = here[first + moved(i, moves)]
         i += stride()
 
 
 @launched
-def scatter(source: Array, target: Array, moves: Array, first: np.uint64, base: np.uint64, size: np.uint64) -> None:
-    """target[first + i with its bits moved] = source[base + i]: one table, from the GPU's order to the CPU's."""
+def scatter(here: Array, there: Array, moves: Array, first: np.uint64, base: np.uint64, size: np.uint64) -> None:
+    """One table, from the last word of each of the GPU's records to the CPU's order."""
+    words = uint64(there.shape[1])
     i = thread_number()
     while i < size:
-        place = first
-        for k in range(moves.shape[0]):
-            place += ((i >> moves[k, 0]) & ONE) << moves[k, 1]
-        target[place] = source[base + i]
+        here[first + moved(i, moves)] = there[base + i, words - ONE]
         i += stride()
 
 
 class Arrangement:
-    """Goes between the two layouts of one network. Arrays hold one word an entry, of any type."""
+    """Goes between the two layouts of one network. Arrays of the GPU hold one or several words an entry.
+
+    Of several words the last one goes over. (A slice of the array with a step would say the same, but making one
+    takes Numba minutes for a large network: it lists every element.)
+    """
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.entries = evaluator.entries
@@ -61,23 +70,24 @@ class Arrangement:
             self.tables.append((cuda.to_device(moves_of(table)), table.offset, base, size))
             base += size
 
-    def _each_table(self, kernel: Any, source: Any, target: Any) -> None:
-        for start in range(0, source.size, self.entries):
+    def _each_table(self, kernel: Any, here: Any, there: Any, words: int) -> None:
+        records = there.reshape(there.size // words, words)
+        for start in range(0, records.shape[0], self.entries):
             for moves, offset, base, size in self.tables:
                 kernel[GRID](
-                    source, target, moves, np.uint64(start + offset), np.uint64(start + base), np.uint64(size)
+                    here, records, moves, np.uint64(start + offset), np.uint64(start + base), np.uint64(size)
                 )
         cuda.synchronize()
 
-    def to_gpu(self, there: Any, here: Array) -> None:
+    def to_gpu(self, there: Any, here: Array, words: int = 1) -> None:
         """Fill the GPU's array from one in the order of the CPU."""
-        self._each_table(gather, cuda.to_device(np.ascontiguousarray(here.reshape(-1))), there)
+        self._each_table(gather, cuda.to_device(np.ascontiguousarray(here.reshape(-1))), there, words)
 
-    def to_cpu(self, there: Any) -> Array:
+    def to_cpu(self, there: Any, words: int = 1) -> Array:
         """A copy of the GPU's array, in the order of the CPU."""
-        arranged = cuda.device_array(there.size, there.dtype)
-        self._each_table(scatter, there, arranged)
-        return np.asarray(arranged.copy_to_host())
+        here = cuda.device_array(there.size // words, there.dtype)
+        self._each_table(scatter, here, there, words)
+        return np.asarray(here.copy_to_host())
 
 
 def moves_of(table: Table) -> Array:

@@ -299,11 +299,11 @@ class Learner:
 
     def host_memory(self) -> Array:
         """[2 · weights] a copy of E and A, one after the other for each weight, in the order of the CPU."""
-        return self.arrangement.to_cpu(self.records[1::2]).view(np.float32)
+        return self.arrangement.to_cpu(self.records, words=2).view(np.float32)
 
     def set_memory(self, memory: Array) -> None:
         """Put E and A back."""
-        self.arrangement.to_gpu(self.records[1::2], memory.view(np.uint64))
+        self.arrangement.to_gpu(self.records, memory.view(np.uint64), words=2)
 
     def set_average(self, mean: Array, averaged: int) -> None:
         """Put the mean back, of so many weights."""
