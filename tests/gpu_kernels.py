@@ -20,9 +20,10 @@ from afterstate.games.errors import Mistake
 from afterstate.learning.batch import BatchLearner
 from afterstate.learning.config import TrainConfig
 from afterstate.learning.gpu.arrange import Arrangement
-from afterstate.learning.gpu.learner import DEPTH, GAMES_A_BLOCK, MOVES_A_LEVEL, Learner
+from afterstate.learning.gpu.learner import GAMES_A_BLOCK, Learner
 from afterstate.learning.gpu.machine import SIMULATED, cuda
 from afterstate.learning.gpu.play import GpuPlayer
+from afterstate.learning.gpu.starts import DEPTH, MOVES_A_LEVEL
 from afterstate.learning.gpu.steps import Lesson
 from afterstate.learning.gpu.trainer import GpuTrainer
 from afterstate.learning.runs import Run, read_metrics

@@ -20,25 +20,21 @@ from afterstate.games.errors import Mistake
 
 from .arrange import Arrangement
 from .machine import BLOCK, LANES, SIMULATED, bits_of, cuda, device, float_of, launched, thread_number, uint64
+from .starts import RESTART, Marks, Pool, make_begin, new_marks, restock
 from .steps import (
     BEST,
     GAMES,
     MOVES,
     RATE,
     REPLAYS,
-    RESTART,
     RUNNING,
     SCORE,
     SETTINGS,
     STATS,
     TILES,
-    Bookmarks,
     Lesson,
-    Marks,
-    Pool,
     Slots,
     make_apply,
-    make_begin,
     make_choose_afterstates,
     make_choose_states,
 )
@@ -47,7 +43,6 @@ STEPS_A_GRAPH = 32
 WITHIN_A_STEP = ("hit", "hit_auxes", "owned")
 WIDE = (1, BLOCK) if SIMULATED else (2048, BLOCK)  # a grid for loops over all weights
 HIGH_HALF, TWO, ZERO = np.uint64(32), np.uint64(2), np.uint64(0)
-LEVELS, DEPTH, MOVES_A_LEVEL = 64, 1024, 512  # of the carousel's pool
 GAMES_A_BLOCK = BLOCK // LANES
 MOST_GAMES = 1 << 16  # so that a record counts every hit of a step: 20 bits, at most 8 hits a game
 
@@ -170,11 +165,7 @@ class Learner:
         slots = Slots._make(
             [*(zeros(kind, n) for kind in "uuuuufffiiuu"), cuda.to_device(np.zeros(LANES * n, owned))]
         )
-        if self.lesson.start == "carousel":
-            counts = (zeros("i", size) for size in (LEVELS, LEVELS, 1, n))
-            return slots, Pool(*(zeros(kind, LEVELS, DEPTH) for kind in "uuii"), *counts)
-        m = n if self.lesson.replays else 1
-        return slots, Bookmarks(*(zeros(kind, m, 2) for kind in "uuii"), *(zeros("i", m) for _ in range(2)))
+        return slots, new_marks(self.lesson.start, n)
 
     def _deal(self, seed: int) -> None:
         grid = (self.games + BLOCK - 1) // BLOCK
@@ -215,26 +206,9 @@ class Learner:
         return steps * self.games
 
     def restock(self) -> None:
-        """Carousel: take the positions of all games into the pool, each at its level; the oldest there give way."""
-        if not isinstance(self.marks, Pool):
-            return
-        slots, pool = self.slots, self.marks
-        found = [array.copy_to_host() for array in (slots.boards, slots.auxes, slots.scores, slots.moves)]
-        kept = [array.copy_to_host() for array in pool[:4]]
-        counts, places = pool.counts.copy_to_host(), pool.places.copy_to_host()
-        levels = np.minimum(found[3] // MOVES_A_LEVEL, LEVELS - 1)
-        order = np.argsort(levels, kind="stable")
-        ends = np.searchsorted(levels[order], np.arange(LEVELS + 1))
-        for level in np.flatnonzero(np.diff(ends)):
-            new = order[ends[level] : ends[level + 1]][-DEPTH:]
-            into = (places[level] + np.arange(len(new))) % DEPTH
-            for there, here in zip(kept, found, strict=True):
-                there[level, into] = here[new]
-            places[level] = (places[level] + len(new)) % DEPTH
-            counts[level] = min(DEPTH, counts[level] + len(new))
-        reached = np.array([1 + np.flatnonzero(counts).max(initial=-1)], np.int32)
-        for array, new in zip(pool[:7], (*kept, counts, places, reached), strict=True):
-            array.copy_to_device(new)
+        """Carousel: take the positions of all games into the pool."""
+        if isinstance(self.marks, Pool):
+            restock(self.marks, self.slots)
 
     def set_rate(self, rate: float, restart: float = 0.0) -> None:
         """The rate from now on, and the share of finished games that start again from a bookmark."""

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from afterstate.games import Game
-from afterstate.games.chance import below, draw
 from afterstate.games.compiler import Array, rule
 from afterstate.values.ntuple import Evaluator
 
@@ -46,6 +45,7 @@ from .machine import (
     times,
     uint64,
 )
+from .starts import Marks, make_begin, make_bookmark
 from .tables import Tables, hit_of, make_collect, make_read, make_settle, tables_of
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
@@ -61,10 +61,8 @@ GAMES, SCORE, MOVES, BEST, REPLAYS, TILES = (
 STATS = 32
 SCALE_SHIFT, SCALE_BITS = 25, 31  # where an exchanged `info` holds the logarithm of a scale
 EXPONENT, ONE_EXPONENT = np.uint64(23), np.uint64(127)  # of a float32
-RATE, RESTART, RUNNING = 0, 1, 2  # places in `settings`; nothing moves unless RUNNING
+RATE, RUNNING = 0, 2  # places in `settings`, beside RESTART; nothing moves unless RUNNING
 SETTINGS = 3
-MILLION = np.uint64(1_000_000)
-FIRST_BOOKMARK, SPREAD = 512, np.uint64(511)  # moves, spread up to 1023
 
 
 class Slots(NamedTuple):
@@ -83,33 +81,6 @@ class Slots(NamedTuple):
     hit: Any  # [games] uint64, the position collected in this step
     hit_auxes: Any  # [games] uint64
     owned: Any  # [games × 8] int32, the weights that each lane owns in this step
-
-
-class Bookmarks(NamedTuple):
-    """Restart: positions saved on the way, the last one and the one before it, where this slot may start again."""
-
-    boards: Any  # [games, 2] uint64
-    auxes: Any  # [games, 2] uint64
-    scores: Any  # [games, 2] int32
-    moves: Any  # [games, 2] int32
-    due: Any  # [games] int32, moves at which the next one is saved
-    resumed: Any  # [games] int32, 1 while the slot plays on from a bookmark
-
-
-class Pool(NamedTuple):
-    """Carousel: positions met by all games, by how far the game had come, where any slot may start."""
-
-    boards: Any  # [levels, depth] uint64
-    auxes: Any  # [levels, depth] uint64
-    scores: Any  # [levels, depth] int32
-    moves: Any  # [levels, depth] int32
-    counts: Any  # [levels] int32, how many there are
-    places: Any  # [levels] int32, where the next one goes
-    levels: Any  # [1] int32, how many levels have been reached
-    resumed: Any  # [games] int32, 1 while the slot plays on from the pool
-
-
-Marks = Bookmarks | Pool
 
 
 @dataclass(frozen=True)
@@ -258,94 +229,6 @@ def make_best(lesson: Lesson, worth: Callable[..., Any], view: Callable[..., Any
         return total, value, real, real_aux, info & REWARD, chosen, seen_aux, scale
 
     return best_move
-
-
-def make_begin(lesson: Lesson) -> Callable[..., Any]:
-    """begin(rows, g, slots, marks, settings, rng): fill a slot with a new game, or with a position met before."""
-    start, value_of_board = lesson.game.rules.start, lesson.game.rules.value_of_board
-    score_is_value = lesson.game.score_is_value
-
-    @device
-    def fresh(rows: Array, g: np.uint64, slots: Slots, rng: np.uint64) -> None:
-        board, aux, rng = start(rows, rng)
-        slots.boards[g], slots.auxes[g], slots.rngs[g] = board, aux, rng
-        slots.scores[g] = value_of_board(board, aux) if score_is_value else 0
-        slots.moves[g] = 0
-
-    @device
-    def wanted(settings: Array, bits: np.uint64) -> Any:
-        """Shall the slot go on from a position met before?"""
-        return float32(below(bits, MILLION)) < settings[RESTART] * float32(MILLION)
-
-    @device
-    def begin(rows: Array, g: np.uint64, slots: Slots, marks: Marks, settings: Array, rng: np.uint64) -> None:
-        fresh(rows, g, slots, rng)
-
-    @device
-    def begin_or_go_back(
-        rows: Array, g: np.uint64, slots: Slots, marks: Bookmarks, settings: Array, rng: np.uint64
-    ) -> None:
-        bits, rng = draw(rng)
-        if marks.boards[g, 0] != ZERO and wanted(settings, bits):
-            slots.boards[g], slots.auxes[g] = marks.boards[g, 0], marks.auxes[g, 0]
-            slots.scores[g], slots.moves[g] = marks.scores[g, 0], marks.moves[g, 0]
-            slots.rngs[g] = rng
-            marks.boards[g, 1], marks.auxes[g, 1] = marks.boards[g, 0], marks.auxes[g, 0]
-            marks.scores[g, 1], marks.moves[g, 1] = marks.scores[g, 0], marks.moves[g, 0]
-            marks.due[g] = marks.moves[g, 0] + marks.moves[g, 0] // 4
-            marks.resumed[g] = 1
-        else:
-            fresh(rows, g, slots, rng)
-            marks.boards[g, 0], marks.boards[g, 1] = ZERO, ZERO
-            marks.due[g] = FIRST_BOOKMARK + int32(bits & SPREAD)
-            marks.resumed[g] = 0
-
-    @device
-    def begin_or_ride(rows: Array, g: np.uint64, slots: Slots, pool: Pool, settings: Array, rng: np.uint64) -> None:
-        """Every level that was reached is as likely as any other, however few games came so far."""
-        bits, rng = draw(rng)
-        pool.resumed[g] = 0
-        if pool.levels[0] > 0 and wanted(settings, bits):
-            bits, rng = draw(rng)
-            level = below(bits, uint64(pool.levels[0]))
-            bits, rng = draw(rng)
-            if pool.counts[level] > 0:
-                i = below(bits, uint64(pool.counts[level]))
-                slots.boards[g], slots.auxes[g] = pool.boards[level, i], pool.auxes[level, i]
-                slots.scores[g], slots.moves[g] = pool.scores[level, i], pool.moves[level, i]
-                slots.rngs[g] = rng
-                pool.resumed[g] = 1
-        if pool.resumed[g] == 0:
-            fresh(rows, g, slots, rng)
-
-    found: dict[str, Callable[..., Any]] = {
-        "fresh": begin,
-        "restart": begin_or_go_back,
-        "carousel": begin_or_ride,
-    }
-    return found[lesson.start]
-
-
-def make_bookmark(lesson: Lesson) -> Callable[..., Any]:
-    """bookmark(g, slots, marks): save the position of this slot when it is due.
-
-    That is a quarter later than the last one every time, so the older of two lies at 64 to 80 % of the game.
-    """
-
-    @device
-    def never(g: np.uint64, slots: Slots, marks: Marks) -> None:
-        return
-
-    @device
-    def bookmark(g: np.uint64, slots: Slots, marks: Bookmarks) -> None:
-        if slots.moves[g] >= marks.due[g]:
-            marks.boards[g, 0], marks.auxes[g, 0] = marks.boards[g, 1], marks.auxes[g, 1]
-            marks.scores[g, 0], marks.moves[g, 0] = marks.scores[g, 1], marks.moves[g, 1]
-            marks.boards[g, 1], marks.auxes[g, 1] = slots.boards[g], slots.auxes[g]
-            marks.scores[g, 1], marks.moves[g, 1] = slots.scores[g], slots.moves[g]
-            marks.due[g] = slots.moves[g] + slots.moves[g] // 4
-
-    return bookmark if lesson.start == "restart" else never
 
 
 def make_finish(lesson: Lesson) -> Callable[..., Any]:
