@@ -42,6 +42,7 @@ def visits_of(model: Model, moves: int) -> Array:
         network=network.name,
         fold=fold,
         by_hint=network.by_hint,
+        turned=network.turned,
         rule="td",
         moves=moves,
         threads=1,

@@ -38,7 +38,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered")
 
 def lesson_of(game: str = "2048", network: str = SMALL, **options: Any) -> Lesson:
     rules = games.get(game)
-    shape = options.pop("stages", ()), options.pop("by_hint", False), options.pop("fold", 0)
+    shape = (
+        options.pop("stages", ()),
+        options.pop("by_hint", False),
+        options.pop("fold", 0),
+        options.pop("turned", True),
+    )
     return Lesson(rules, evaluator(rules, parse_network(network, *shape)), **options)
 
 
@@ -82,6 +87,7 @@ LESSONS = {
     "states": (lesson_of(of_states=True), 3),
     "threes": (lesson_of("threes", coherence=True), 6),
     "threes by hint": (lesson_of("threes", "01,5", coherence=True, by_hint=True), 5),
+    "phone by hint, not turned": (lesson_of("threes-phone", "01,5", coherence=True, by_hint=True, turned=False), 5),
     "threes on the phone": (lesson_of("threes-phone"), 5),
 }
 

@@ -199,9 +199,12 @@ def test_every_rule_learns_2048(settings: dict[str, Any]) -> None:
     assert means[-1] > 1.25 * means[0]
 
 
-@pytest.mark.parametrize(("name", "by_hint"), [("threes", True), ("threes-phone", False)])
-def test_threes_is_learnt(name: str, by_hint: bool) -> None:
-    run = Run.begin(TrainConfig(game=name, network=SMALL, threads=1, games=2000, block=200, by_hint=by_hint), None)
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [("threes", {"by_hint": True}), ("threes-phone", {}), ("threes-phone", {"by_hint": True, "turned": False})],
+)
+def test_threes_is_learnt(name: str, flags: dict[str, Any]) -> None:
+    run = Run.begin(TrainConfig(game=name, network=SMALL, threads=1, games=2000, block=200, **flags), None)
     means: list[float] = []
     run.train(lambda line, _: means.append(line["mean"]) if line else None)
     assert means[-1] > 1.5 * means[0]

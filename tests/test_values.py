@@ -117,6 +117,31 @@ def test_tables_by_hint_see_the_slide_as_leftward() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "hint_bits", "sets"),
+    [("threes", 3, {1: 0, 2: 1, 3: 2}), ("threes-phone", 15, {1: 0, 2: 1, 3: 2, 4: 3, 6: 3})],
+)
+def test_tables_by_hint_that_are_not_turned_keep_all_symmetries(
+    name: str, hint_bits: int, sets: dict[int, int], tmp_path: Path
+) -> None:
+    game, network = games.get(name), parse_network("tiny", (), True, turned=False)
+    e, plain = evaluator(game, network), evaluator(game, parse_network("tiny"))
+    assert network.patterns == plain.network.patterns
+    assert e.size == 4 * plain.size
+    weights = np.random.default_rng(3).normal(size=e.size).astype(np.float32)
+    position = game.new(5)
+    after, aux, _ = game.rules.slide(game.rows, position.board, position.aux, position.legal[0])
+    for hint, chosen in sets.items():
+        shown = np.uint64((int(aux) & ~hint_bits) | hint)
+        own = weights[chosen * e.entries : (chosen + 1) * e.entries]
+        expected = float(plain.value(own, np.uint64(after), NO_AUX))
+        for k in range(8):
+            found = float(e.value(weights, np.uint64(symmetry(np.uint64(after), k)), shown))
+            assert found == pytest.approx(expected, abs=1e-4)
+    save_model(Model(game, network, weights), tmp_path / "model.safetensors")
+    assert open_model(tmp_path / "model.safetensors").network == network
+
+
+@pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("5x7", "neither a network"),

@@ -44,7 +44,9 @@ class TrainConfig:
     stages: str = ""
     """Tiles such as 8192,16384: other tables once they are on the board; unlearnt entries read the stage before."""
     by_hint: bool = False
-    """Threes!: other tables for each hint, on boards turned so that the slide goes left."""
+    """Threes!: other tables for each hint."""
+    turned: bool = True
+    """With --by-hint: boards are turned so that the slide goes left. Exact, and four times the tables."""
     fold: str = ""
     """2048: from this tile on (such as 4096), boards are brought down and values doubled, for every scale alike."""
     start: Literal["fresh", "restart", "carousel"] = "fresh"
@@ -114,7 +116,7 @@ class TrainConfig:
             raise Mistake("at most six stages: each doubles the tables")
         if stages and self.of == "states" and game.name != "2048":
             raise Mistake("stages of values of states are for 2048")
-        network = parse_network(self.network, tuple(stages), self.by_hint, self._fold(game))
+        network = parse_network(self.network, tuple(stages), self.by_hint, self._fold(game), self.turned)
         evaluator(game, network)
         return network
 

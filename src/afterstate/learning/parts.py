@@ -72,7 +72,7 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
     slide, turned, offset = game.rules.slide, evaluator.turned, evaluator.offset
     network = evaluator.network
     entries, reads = entries_of(evaluator.layout, network.symmetries, CANDIDATES), np.int64(network.reads)
-    several, by_hint, folds = network.sets > 1, network.by_hint, bool(network.fold)
+    several, turns, folds = network.sets > 1, network.turned, bool(network.fold)
     fold, far = evaluator.fold or turned, far_reads(evaluator)
 
     @rule_for("look", key, inline=True)
@@ -89,7 +89,7 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
             for k in range(n):
                 seat.seen[g, k], seat.folded[g, k], seat.scales[g, k] = fold(seat.afters[g, k], seat.auxes[g, k])
             entries(seat.seen[g], index)
-        elif by_hint:
+        elif turns:
             for k in range(n):
                 seat.seen[g, k] = turned(seat.afters[g, k], seat.auxes[g, k])
             entries(seat.seen[g], index)

@@ -12,7 +12,7 @@ import math
 import os
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,7 @@ def _metadata(model: Model) -> dict[str, str]:
         "patterns": ",".join(write_pattern(pattern) for pattern in network.patterns),
         "stages": ",".join(map(str, network.stages)),
         "by_hint": str(int(network.by_hint)),
+        "turned": str(int(network.turned)),
         "fold": str(network.fold),
         "of": model.of,
         "training": json.dumps(dict(model.training)),
@@ -267,12 +268,13 @@ def _what_it_is(path: Path, metadata: Mapping[str, str]) -> tuple[Game, Network]
         parameters = {str(k): float(v) for k, v in json.loads(metadata["parameters"]).items()}
         stages = tuple(int(stage) for stage in metadata["stages"].split(",") if stage)
         by_hint, fold = metadata["by_hint"] == "1", int(metadata.get("fold", "0"))
+        turned = by_hint and metadata.get("turned", "1") == "1"
         if not isinstance(json.loads(metadata["training"]), dict):
             raise Mistake(f"{path} is not a model: what it says about its training makes no sense")
-        network = parse_network(metadata["network"], stages, by_hint, fold)
+        network = parse_network(metadata["network"], stages, by_hint, fold, turned)
         if ",".join(write_pattern(pattern) for pattern in network.patterns) != metadata["patterns"]:
             network = parse_network(metadata["patterns"], stages, False, fold)
-            network = Network(metadata["network"], network.patterns, network.stages, by_hint, fold)
+            network = replace(network, name=metadata["network"], by_hint=by_hint, turned=turned)
         return get(metadata["game"], **parameters), network
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, Mistake):

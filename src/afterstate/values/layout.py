@@ -163,7 +163,7 @@ def _partners(network: Network) -> dict[int, tuple[int, Pattern]]:
     for i, j in combinations(range(len(network.patterns)), 2):
         a, b = network.patterns[i], network.patterns[j]
         if len(a) == len(b) and len(a) > SHAREABLE:
-            for cells in [b] if network.by_hint else images(b):
+            for cells in [b] if network.turned else images(b):
                 if len(set(a) & set(cells)) == len(a) - 1:
                     fits.setdefault((i, j), cells)
     return {i: (j, fits[i, j]) for i, j in _most_pairs(tuple(fits)[:MOST_FITS])}

@@ -108,12 +108,12 @@ def _folded(plain: Callable[..., Any], fold: Callable[..., Any], *key: object) -
 
 
 def _turned(network: Network) -> Callable[..., Any]:
-    @rule_for("turned", network.by_hint)
+    @rule_for("turned", network.turned)
     def turned(board: np.uint64, aux: np.uint64) -> np.uint64:
-        """The board, turned so that the slide went left where tables go by hint."""
-        return turn(board, np.int64((aux >> S8) & DIRECTION)) if by_hint else board
+        """The board, in a turned network so that the slide went left."""
+        return turn(board, np.int64((aux >> S8) & DIRECTION)) if turns else board
 
-    by_hint = network.by_hint
+    turns = network.turned
     return turned
 
 

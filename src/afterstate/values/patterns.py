@@ -61,12 +61,13 @@ class Network:
     name: str
     patterns: tuple[Pattern, ...]
     stages: tuple[int, ...] = ()  # tile indices; each doubles the tables: with and without this tile
-    by_hint: bool = False  # Threes!: a set of tables a hint, on boards turned so that the slide is always left
+    by_hint: bool = False  # Threes!: a set of tables a hint
     fold: int = 0  # 2048: from this tile index on, boards are brought down before the tables see them; 0 never
+    turned: bool = False  # by hint, on boards turned so that the slide is always left
 
     @property
     def symmetries(self) -> int:
-        return 2 if self.by_hint else 8
+        return 2 if self.turned else 8
 
     @property
     def reads(self) -> int:
@@ -82,7 +83,7 @@ class Network:
     def key(self) -> str:
         """Tells networks apart in the cache of compiled code."""
         patterns = ",".join(write_pattern(pattern) for pattern in self.patterns)
-        return f"{patterns}/{','.join(map(str, self.stages))}/{int(self.by_hint)}/{self.fold}"
+        return f"{patterns}/{','.join(map(str, self.stages))}/{int(self.by_hint)}{int(self.turned)}/{self.fold}"
 
 
 HINTS = 4  # 1, 2, 3, or a bonus
@@ -107,8 +108,10 @@ def parse_pattern(text: str) -> Pattern:
 
 
 @cache
-def parse_network(text: str, stages: tuple[int, ...] = (), by_hint: bool = False, fold: int = 0) -> Network:
-    """The network that `text` names or lists.
+def parse_network(
+    text: str, stages: tuple[int, ...] = (), by_hint: bool = False, fold: int = 0, turned: bool = True
+) -> Network:
+    """The network that `text` names or lists; `turned` matters to networks by hint alone.
 
     >>> parse_network("012,456+tiny").patterns
     ((0, 1, 2), (4, 5, 6), (0, 1, 4, 5))
@@ -127,12 +130,13 @@ def parse_network(text: str, stages: tuple[int, ...] = (), by_hint: bool = False
         )
     if fold and not 8 <= fold <= 15:
         raise Mistake(f"boards are folded from a tile with index 8 to 15 on (256 to 32768), not {fold}")
-    patterns = _turned(tuple(found)) if by_hint else tuple(found)
-    return Network(text, patterns, tuple(sorted(set(stages))), by_hint, fold)
+    turned = by_hint and turned
+    patterns = _turned(tuple(found)) if turned else tuple(found)
+    return Network(text, patterns, tuple(sorted(set(stages))), by_hint, fold, turned)
 
 
 def _turned(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
-    """Every pattern in its rotations: by_hint keeps only the mirror symmetry, so nothing else turns them.
+    """Every pattern in its rotations: turned boards keep only the mirror symmetry, so nothing else turns them.
 
     A rotation that covers the cells of an earlier one, or their mirror image, would learn the same again.
     """
