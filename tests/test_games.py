@@ -226,6 +226,13 @@ def test_symmetries_of_a_board(number: int) -> None:
         assert board.turn_back(np.uint64(board.turn(x, action)), action) == number
 
 
+@given(tiles_of("threes-phone"), st.integers(0, 15))
+def test_every_cell_is_asked_for_a_tile_at_once(cells: list[int], tile: int) -> None:
+    x = board.pack(cells)
+    assert board.holds(x, np.uint64(tile)) == (tile in cells)
+    assert board.unpack(board.tiles_above(x, np.uint64(tile))) == [int(cell > tile) for cell in cells]
+
+
 @every_game
 @given(data=st.data())
 def test_text_round_trips(name: str, data: st.DataObject) -> None:

@@ -365,7 +365,7 @@ def test_reading_stops_at_an_empty_line_and_says_so(tmp_path):
         (bytes(range(256)) * 100, "is no file of game records"),
         (b"\x7fELF\x02\x01\x01", "is no file of game records"),
         (b"hello world\n", "a record begins SLIDER:PLACER@MILLISECONDS"),
-        (b"A" * 41, "MILLISECONDS|, not 'A{40}'$"),
+        (b"A" * 41, r"MILLISECONDS\|, not 'A{40}'$"),
     ],
 )
 def test_files_that_are_no_records(tmp_path, content, reason):

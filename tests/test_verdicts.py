@@ -195,6 +195,21 @@ def test_more_than_one_process_only_for_large_files(monkeypatch):
     assert processes_for(LARGE_FILE + 1) == 1
 
 
+def test_two_portions_for_each_process_are_under_way():
+    """Enough that no process waits for the next, few enough for the memory whatever the size of the file."""
+    line, read = Line(1, format_record(play_game("2048", 1))), []
+
+    def portions():
+        for number in range(20):
+            read.append(number)
+            yield [line]
+
+    tallies = referee._tallies(portions(), "2048", 0.1, 2)
+    assert next(tallies).statistics.games == 1
+    assert len(read) == 2 * 2 + 1  # four wait, and the one just read took the place of the first
+    assert sum(tally.statistics.games for tally in tallies) == 19
+
+
 def test_one_worker_is_this_process(tmp_path, monkeypatch):
     path = tmp_path / "records.txt"
     write_records(path, [play_game("threes", 1)])

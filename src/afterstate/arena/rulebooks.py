@@ -133,7 +133,7 @@ def slide_threes(line: list[int], last: int) -> tuple[list[int], int]:
         near, tile = tiles[k - 1], tiles[k]
         if near == 0:
             tiles[k - 1], tiles[k] = tile, 0
-        elif (near > 2 and near == tile and near < last) or (near < 3 and near + tile == 3 and tile):
+        elif (near > 2 and near == tile and near < last) or (near + tile == 3 and tile):
             made = 3 if near < 3 else near + 1
             reward += worth_in_threes(made) - 2 * worth_in_threes(made - 1)
             tiles[k - 1], tiles[k] = made, 0

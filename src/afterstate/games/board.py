@@ -83,9 +83,7 @@ def smallest_symmetric(board: Board) -> Board:
     """The smallest of the eight symmetric boards: the same for all of them."""
     smallest = board
     for k in range(1, 8):
-        other = symmetry(board, k)
-        if other < smallest:
-            smallest = other
+        smallest = min(smallest, symmetry(board, k))
     return smallest
 
 
@@ -178,8 +176,7 @@ def tiles_above(board: Board, tile: np.uint64) -> np.uint64:
 def largest_nibble(board: Board) -> np.uint64:
     largest = ZERO
     for _ in range(16):
-        if (board & NIBBLE) > largest:
-            largest = board & NIBBLE
+        largest = max(largest, board & NIBBLE)
         board = board >> S4
     return largest
 

@@ -123,9 +123,9 @@ def slide_exactly(board: Board, aux: np.uint64, action: Whole) -> tuple[Board, n
                 reward += np.int64(1) << np.int64(laid)
             if laid != ZERO:
                 cell = cell_of(action, line, place)
-                after = with_tile(after, cell, min(laid, FULL_NIBBLE))
-                if laid > FULL_NIBBLE:
-                    after_aux |= (laid - FULL_NIBBLE) << (np.uint64(cell) << ONE)
+                nibble = min(laid, FULL_NIBBLE)
+                after = with_tile(after, cell, nibble)
+                after_aux |= (laid - nibble) << (np.uint64(cell) << ONE)
                 place += 1
             held = tile
     return after, after_aux, reward
