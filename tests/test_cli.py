@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -44,6 +45,27 @@ def test_help_and_import_load_nothing_heavy() -> None:
         "sys.exit(any(name in sys.modules for name in ('numba', 'numpy', 'rich', 'matplotlib', 'tyro')))"
     )
     assert subprocess.run([sys.executable, "-c", check], capture_output=True, check=False).returncode == 0
+
+
+def test_the_help_of_every_command_loads_nothing_heavy() -> None:
+    """One process asks for the help of every command, and tells which one was the first to bring something along."""
+    check = """
+import contextlib, io, json, sys
+from afterstate import cli
+
+helped, loaded = [], {}
+for name in cli.COMMANDS:
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
+        cli.main([name, "--help"])
+    if "usage:" in out.getvalue():
+        helped.append(name)
+    for module in ("numba", "numpy", "matplotlib", "PIL", "starlette"):
+        if module in sys.modules:
+            loaded.setdefault(module, name)
+print(json.dumps([helped, loaded]))
+"""
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [list(cli.COMMANDS), {}]
 
 
 @pytest.mark.parametrize(
@@ -94,13 +116,13 @@ def test_json_on_standard_output_stands_alone(capsys: pytest.CaptureFixture[str]
     assert [game["name"] for game in json.loads(out)["games"]] == ["2048", "threes", "threes-phone"]
 
 
-def test_public_names_are_the_documented_ones() -> None:
-    import afterstate
-
-    for name in afterstate.__all__:
-        assert getattr(afterstate, name) is not None
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        afterstate.nonsense  # noqa: B018
+@pytest.mark.parametrize("module", ["afterstate", "afterstate.games", "afterstate.values", "afterstate.learning"])
+def test_public_names_are_the_documented_ones(module: str) -> None:
+    public = importlib.import_module(module)
+    for name in public.__all__:
+        assert getattr(public, name) is not None
+    with pytest.raises(AttributeError, match=f"module '{module}' has no attribute 'nonsense'"):
+        public.nonsense  # noqa: B018
 
 
 @pytest.mark.parametrize("words", [("threes",), ("--game", "threes")])

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from afterstate import games
 from afterstate.games.errors import Mistake
-from afterstate.values.convert import BASES, Numbering, export_model, format_by_name, import_model
-from afterstate.values.exchange import read_tables
-from afterstate.values.files import Model, open_model, read_header, save_model
 from afterstate.values.patterns import write_pattern
 
 from .flags import say, write_json
+
+if TYPE_CHECKING:
+    from afterstate.values.files import Model
 
 Format = Literal["afterstate", "course", "course64", "demo", "tdl2048"]
 
@@ -63,6 +63,9 @@ class Command:
 
 
 def run(command: Command) -> int:
+    from afterstate.values.convert import Numbering, export_model, format_by_name
+    from afterstate.values.files import save_model
+
     form = command.to or format_by_name(command.target)
     _check(command, form)
     model, notes = _read(command)
@@ -85,6 +88,8 @@ def run(command: Command) -> int:
 
 
 def _check(command: Command, form: str) -> None:
+    from afterstate.values.convert import BASES
+
     if command.network and command.patterns:
         raise Mistake("--network and --patterns are two words for the same: give one")
     if command.base is not None and command.base not in BASES:
@@ -99,6 +104,10 @@ def _check(command: Command, form: str) -> None:
 
 def _read(command: Command) -> tuple[Model, list[str]]:
     """The model in IN, and what the user should know about it."""
+    from afterstate.values.convert import Numbering, import_model
+    from afterstate.values.exchange import read_tables
+    from afterstate.values.files import open_model
+
     path = Path(command.source)
     if command.from_ == "afterstate" or (command.from_ is None and _is_ours(path)):
         if command.network or command.patterns:
@@ -122,6 +131,8 @@ def _read(command: Command) -> tuple[Model, list[str]]:
 
 def _is_ours(path: Path) -> bool:
     """A folder, a name of a shipped model, or a file whose header is ours."""
+    from afterstate.values.files import read_header
+
     if not path.is_file():
         return True
     try:

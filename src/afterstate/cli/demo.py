@@ -6,19 +6,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from afterstate.arena.evaluate import evaluate
 from afterstate.arena.statistics import TABLES
 from afterstate.learning.config import TrainConfig
-from afterstate.learning.runs import Progress, Run, read_metrics, stopping_cleanly
-from afterstate.search.agents import make_agent
-from afterstate.values.files import open_model
 from afterstate.views.plots import Curve, plot_curves
-from afterstate.views.progress import TrainingView
 
 from .flags import say, write_json
 from .train import new_folder
+
+if TYPE_CHECKING:
+    from afterstate.learning.runs import Progress
 
 # What learns best in a minute on two cores (docs/performance.md).
 NETWORK, FOLD = "4x6+squares", "8192"
@@ -50,6 +48,12 @@ class Command:
 
 
 def run(command: Command) -> int:
+    from afterstate.arena.evaluate import evaluate
+    from afterstate.learning.runs import Run, read_metrics, stopping_cleanly
+    from afterstate.search.agents import make_agent
+    from afterstate.values.files import open_model
+    from afterstate.views.progress import TrainingView
+
     config = TrainConfig(
         network=NETWORK,
         fold=FOLD,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from afterstate.arena.tuning import Trial, keep_downgrade, tune_downgrade
-from afterstate.values.files import open_model
-
 from .flags import say, write_json
+
+if TYPE_CHECKING:
+    from afterstate.arena.tuning import Trial
 
 
 @dataclass
@@ -43,6 +43,9 @@ class Command:
 
 
 def run(command: Command) -> int:
+    from afterstate.arena.tuning import keep_downgrade, tune_downgrade
+    from afterstate.values.files import open_model
+
     model, quiet = open_model(command.model, "2048"), command.json == "-"
     trials = tune_downgrade(
         model,

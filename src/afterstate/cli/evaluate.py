@@ -8,20 +8,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from afterstate.arena.evaluate import Evaluation, evaluate
-from afterstate.arena.records import Record, format_record
 from afterstate.arena.statistics import TABLES
 from afterstate.games import Mistake
 from afterstate.games.disk import written
-from afterstate.search.agents import Agent
-from afterstate.views.progress import EvaluationView
 
 from .flags import say, write_json
 from .players import find_agent
+
+if TYPE_CHECKING:
+    from afterstate.arena.evaluate import Evaluation
+    from afterstate.arena.records import Record
+    from afterstate.search.agents import Agent
 
 
 @dataclass
@@ -63,6 +64,8 @@ class Command:
 
 
 def run(command: Command) -> int:
+    from afterstate.arena.records import format_record
+
     agent = find_agent(command.agent, command.model, command.game)
     quiet = command.json == "-"
     with written(command.save, text=True) if command.save else contextlib.nullcontext() as file:
@@ -77,6 +80,8 @@ def run(command: Command) -> int:
 
 
 def _play(agent: Agent, command: Command, keep: Callable[[Record], None] | None) -> Evaluation:
+    from afterstate.arena.evaluate import evaluate
+
     if command.device == "cuda":
         from afterstate.arena.gpu import evaluate_on_gpu
 
@@ -95,6 +100,8 @@ def _play(agent: Agent, command: Command, keep: Callable[[Record], None] | None)
 
 def _watched(agent: Agent, command: Command, play: Callable[..., Evaluation]) -> Evaluation:
     """Play with the figures on the screen."""
+    from afterstate.views.progress import EvaluationView
+
     goal = agent.game.tiles[agent.game.goal]
     with EvaluationView(command.games, goal, command.quiet or command.json == "-") as view:
         return play(agent, command.games, command.seed, progress=view.update)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from afterstate.arena.advice import Advice, advise
 from afterstate.games import Mistake
-from afterstate.games.board import ACTIONS
-from afterstate.search.agents import Agent, Memory
 
 from .flags import say, write_json
 from .players import find_agent
+
+if TYPE_CHECKING:
+    from afterstate.arena.advice import Advice
+    from afterstate.search.agents import Agent, Memory
 
 
 @dataclass
@@ -49,6 +50,8 @@ class Command:
 
 
 def run(command: Command) -> int:
+    from afterstate.arena.advice import advise
+
     if command.playouts < 0:
         raise Mistake("playouts is a number of games from 0 on")
     if command.stdin and command.board is not None:
@@ -76,6 +79,8 @@ def answer_lines(agent: Agent, playouts: int) -> int:
 
 
 def answer(agent: Agent, line: str, playouts: int, memory: Memory) -> dict[str, Any]:
+    from afterstate.arena.advice import advise
+
     try:
         return advise(agent, agent.game.parse(board_of(line)), playouts, memory).summary()
     except Mistake as mistake:
@@ -102,6 +107,8 @@ def board_of(line: str) -> str:
 
 def table(advice: Advice) -> str:
     """The board, then a line a move, the best one marked."""
+    from afterstate.games.board import ACTIONS
+
     played = any(move.played is not None for move in advice.moves)
     lines = [str(advice.state), "", f"score {advice.state.score:,}"]
     if advice.best < 0:

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import tyro
 
-from afterstate.values.files import size_of
 from afterstate.values.patterns import NAMES, NOTES, Network, drawing, parse_network, write_pattern
 
 from .flags import say, write_json
@@ -33,6 +32,8 @@ class Command:
 
 
 def describe(network: Network) -> dict[str, Any]:
+    from afterstate.values.files import size_of
+
     entries = size_of(network)
     return {
         "name": network.name,

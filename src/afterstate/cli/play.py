@@ -5,17 +5,18 @@ from __future__ import annotations
 import itertools
 import time
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from afterstate import games
 from afterstate.games import Mistake
-from afterstate.search.agents import Agent
-from afterstate.views.live import Adviser, Sitting, play
 
 from .flags import say
 from .players import find_agent
+
+if TYPE_CHECKING:
+    from afterstate.search.agents import Agent
 
 
 @dataclass
@@ -46,6 +47,8 @@ class Command:
 
 
 def run(command: Command) -> int:
+    from afterstate.views.live import Adviser, Sitting, play
+
     agent = adviser(command)
     game = agent.game if agent else games.get(command.game or "2048")
     seeds = itertools.count(int(time.time()) if command.seed is None else command.seed)

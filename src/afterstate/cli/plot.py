@@ -11,7 +11,6 @@ import tyro
 from afterstate import games
 from afterstate.games.errors import Mistake
 from afterstate.learning.config import TrainConfig
-from afterstate.learning.runs import read_metrics
 from afterstate.views.plots import Curve, plot_curves
 
 from .flags import say
@@ -40,6 +39,8 @@ class Command:
 
 
 def run(command: Command) -> int:
+    from afterstate.learning.runs import read_metrics
+
     if not command.runs:
         raise Mistake("plot what? give one run folder or more")
     names = [name.strip() for name in command.names.split(",")] if command.names else []

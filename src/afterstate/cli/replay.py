@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from afterstate.arena.records import Record, read_records
 from afterstate.games import Mistake
-from afterstate.views.film import Moment, moments_of, save_gif, save_mp4
-from afterstate.views.live import look_again
-from afterstate.views.pictures import save
 
 from .flags import say
+
+if TYPE_CHECKING:
+    from afterstate.arena.records import Record
+    from afterstate.views.film import Moment
 
 
 @dataclass
@@ -57,6 +57,10 @@ class Command:
 
 
 def run(command: Command) -> int:
+    from afterstate.views.film import moments_of, save_gif, save_mp4
+    from afterstate.views.live import look_again
+    from afterstate.views.pictures import save
+
     check(command)
     record, number = find(command.records, command.game)
     moments = moments_of(record)
@@ -103,6 +107,8 @@ def find(path: Path, wanted: str) -> tuple[Record, int]:
 
 
 def _numbered(path: Path) -> enumerate[Record]:
+    from afterstate.arena.records import read_records
+
     return enumerate(read_records(path), start=1)
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from afterstate.arena.sweep import Sweep, Trial, claim, read_sweep
 from afterstate.games.errors import Mistake
-from afterstate.learning.runs import Progress, stopping_cleanly
 from afterstate.views.plots import Curve, plot_curves
-from afterstate.views.progress import TrainingView
 
 from .flags import say, write_json
+
+if TYPE_CHECKING:
+    from afterstate.arena.sweep import Sweep, Trial
+    from afterstate.learning.runs import Progress
 
 SHOWN = 8  # curves in the plot: the best ones
 
@@ -55,6 +56,8 @@ class Command:
 
 
 def run(command: Command) -> int:
+    from afterstate.arena.sweep import claim, read_sweep
+
     if command.on == "local" and command.ray_address:
         raise Mistake("--ray-address goes with --on ray")
     folder = (command.out or Path("sweeps") / command.grid.stem).resolve()
@@ -79,6 +82,9 @@ def _note(text: str, talks: bool) -> None:
 
 def _here(sweep: Sweep, quiet: bool) -> None:
     """One trial after another."""
+    from afterstate.learning.runs import stopping_cleanly
+    from afterstate.views.progress import TrainingView
+
     for trial in sweep.waiting():
         training = trial.open()
         game = training.config.the_game

@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from afterstate.games.errors import Mistake
 from afterstate.learning.config import TrainConfig
-from afterstate.learning.runs import Maker, Progress, Run, read_metrics, stopping_cleanly
-from afterstate.learning.trainer import make_trainer
-from afterstate.views.progress import TrainingView
 
 from .flags import say, write_json
+
+if TYPE_CHECKING:
+    from afterstate.learning.runs import Maker, Progress, Run
 
 
 @dataclass
@@ -64,6 +64,8 @@ def run(command: Command) -> int:
 
 def trainers(command: Command) -> contextlib.AbstractContextManager[Maker]:
     """Who trains: this machine, or a cluster."""
+    from afterstate.learning.trainer import make_trainer
+
     if command.on == "ray":
         from afterstate.arena.together import together
 
@@ -74,6 +76,9 @@ def trainers(command: Command) -> contextlib.AbstractContextManager[Maker]:
 
 
 def learn(command: Command, training: Run) -> int:
+    from afterstate.learning.runs import stopping_cleanly
+    from afterstate.views.progress import TrainingView
+
     assert training.folder is not None
     config, quiet_output = training.config, command.json == "-"
     game = config.the_game
@@ -102,6 +107,8 @@ def learn(command: Command, training: Run) -> int:
 
 def begin(command: Command, make: Maker) -> Run:
     """The new or resumed run of the flags."""
+    from afterstate.learning.runs import Run
+
     config = command.config
     if command.resume is not None:
         if command.out is not None:
@@ -123,6 +130,8 @@ def new_folder(config: TrainConfig) -> Path:
 
 def summary(training: Run) -> dict[str, Any]:
     """The figures of `--json`."""
+    from afterstate.learning.runs import read_metrics
+
     assert training.folder is not None
     p, lines = training.progress, read_metrics(training.folder)
     figures = {

@@ -9,7 +9,6 @@ import tyro
 
 from afterstate import games
 from afterstate.games import Mistake
-from afterstate.views.live import watch
 
 from .players import find_agent
 
@@ -43,6 +42,8 @@ class Command:
 
 
 def run(command: Command) -> int:
+    from afterstate.views.live import watch
+
     if command.delay is not None and not 0 <= command.delay <= 3600:
         raise Mistake(f"--delay is a number of seconds from 0 to 3600, not {command.delay:g}")
     games.get(command.game or "2048")  # a wrong name is told before a missing model

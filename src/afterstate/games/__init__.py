@@ -1,16 +1,19 @@
 """Board games of the 2048 family: rules, chance, and what every other room builds on.
 
-A new game is one file beside this one and one line in `REGISTRY`.
+A new game is one file beside this one and one line in `REGISTRY`. The classes below are imported when first used:
+they bring the compiler along, which those who only want a name or a `Mistake` should not wait for.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 from .errors import Mistake
-from .game import Game, Rules
-from .play import Afterstate, State
+
+if TYPE_CHECKING:
+    from .game import Game, Rules
+    from .play import Afterstate, State
 
 __all__ = ["Afterstate", "Game", "Mistake", "REGISTRY", "Rules", "State", "get", "names"]
 
@@ -19,6 +22,13 @@ REGISTRY = {
     "threes": "threes",
     "threes-phone": "threes_phone",
 }
+_HOMES = {"Game": ".game", "Rules": ".game", "State": ".play", "Afterstate": ".play"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name], __package__), name)
 
 
 def names() -> list[str]:
@@ -34,4 +44,4 @@ def get(name: str, **parameters: float) -> Game:
         raise Mistake(f"{name} takes no parameters, 2048 takes four_rate")
     if "four_rate" in parameters and not 0 <= parameters["four_rate"] <= 1:
         raise Mistake(f"four_rate is a probability from 0 to 1, not {parameters['four_rate']}")
-    return cast(Game, module.game(**parameters))
+    return cast("Game", module.game(**parameters))

@@ -6,14 +6,15 @@ import os
 import tomllib
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from ..games import Game, get
+from ..games import get
 from ..games.errors import Mistake
-from ..values.ntuple import evaluator
 from ..values.patterns import Network, parse_network
-from .rules import history_of
 from .schedules import Schedule, parse_schedule
+
+if TYPE_CHECKING:
+    from ..games import Game
 
 GIGABYTE = 1 << 30
 MOST = 1e18  # games, moves, seconds, points: beyond all use, and safe to count with
@@ -106,6 +107,8 @@ class TrainConfig:
 
     @property
     def the_network(self) -> Network:
+        from ..values.ntuple import evaluator
+
         game = self.the_game
         stages: list[int] = []
         for word in self.stages.replace(",", " ").split():
@@ -133,6 +136,8 @@ class TrainConfig:
     @property
     def history(self) -> int:
         """Moves that an update waits (forward)."""
+        from .rules import history_of
+
         return history_of(self.decay, self.steps)
 
     @property
@@ -177,6 +182,8 @@ class TrainConfig:
 
     def memory_needed(self) -> int:
         """Bytes of weights, coherence and mean, known before any is taken."""
+        from ..values.ntuple import evaluator
+
         size = evaluator(self.the_game, self.the_network).size
         return 4 * size * (1 + 2 * any(phase.coherent for phase in self.phase_list) + self.average)
 
