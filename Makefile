@@ -16,6 +16,7 @@ help:
 	@echo "make bench-peers PEER=path/to/2048   side by side with TDL2048+"
 	@echo "make test-gpu     the GPU tests on a real CUDA device"
 	@echo "make soak         the long tests: kills, floods of broken files, flat memory"
+	@echo "make coverage     which lines and branches the tests reach"
 	@echo "make mutants      break the rules on purpose, one line at a time: the tests must notice"
 	@echo "make clean        remove .venv"
 
@@ -63,7 +64,8 @@ soak: $(DEV)
 
 # Lines and branches of the Python that is not compiled.
 coverage: $(DEV)
-	$(BIN)/python -m coverage run -m pytest -q --deselect tests/test_crashes.py
+	$(BIN)/python -m coverage run -m pytest -q -n 2 --dist loadgroup
+	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
 mutants: $(DEV)
