@@ -133,3 +133,30 @@ def test_flags_of_a_game_are_read_for_the_game_that_is_named(
     status, _, err = run(capsys, "train", *words, *flags, "--out", str(tmp_path / "run"))
     assert (status, err) == (0, "")
     assert 'game = "threes"' in (tmp_path / "run" / "run.toml").read_text()
+
+
+def test_bench_measures_play_and_training(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    status, out, _ = run(capsys, "bench", "--seconds", "0.05", "--threads", "2", "--json", str(tmp_path / "b.json"))
+    assert status == 0
+    figures = json.loads((tmp_path / "b.json").read_text())["figures"]
+    assert len(figures) == len(out.splitlines()) == 6
+    for name, found in figures.items():
+        assert name in out
+        assert min(found["moves_per_second"], found["on_2_threads"]) > 1000
+
+
+def test_downgrade_tries_tiles_and_writes_nothing_when_dry(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = str(tmp_path / "run")
+    words = ("--network", "tiny", "--games", "300", "--threads", "1", "--quiet", "--out", out)
+    assert run(capsys, "train", "2048", *words)[0] == 0
+    before = (tmp_path / "run" / "last.safetensors").read_bytes()
+    status, text, err = run(capsys, "downgrade", out, "--games", "40", "--dry", "--json", "-")
+    found = json.loads(text)
+    assert (status, found["kept"]) == (0, False)
+    assert found["trials"][0]["threshold"] is None
+    assert len(found["trials"]) > 1
+    assert "no downgrading" in err
+    assert "nothing written" in err
+    assert (tmp_path / "run" / "last.safetensors").read_bytes() == before

@@ -20,6 +20,7 @@ def folded(text: str, limit: int) -> tuple[str, float]:
     state = GAME.parse(text)
     board, aux, scale = make_fold(limit)(state.board, state.aux)
     assert aux == (scale > 1)
+    assert make_fold(limit, 1)(state.board, state.aux) == (board, aux, 1.0)
     return State(GAME, np.uint64(board), np.uint64(0)).text, float(scale)
 
 

@@ -14,10 +14,12 @@ import time
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from rich.console import Console
 
 from afterstate import cli, games
 from afterstate.arena.records import record_of
+from afterstate.learning.runs import read_metrics
 from afterstate.search.agents import make_agent
 from afterstate.views import film, keyboard, live
 from afterstate.views.terminal import Scene, ansi, bars, board_text, draw, plain_lines
@@ -444,3 +446,19 @@ def test_a_dumb_terminal_gets_plain_text(desk):
         assert playing.wait(60) == 0
     assert b"\x1b" not in desk.seen
     assert desk.as_found
+
+
+# --- the demo ---------------------------------------------------------------------------------------------------
+
+
+def test_the_demo_learns_plays_and_draws_its_curve(desk, tmp_path):
+    out = tmp_path / "demo"
+    with program(desk, "demo", "--seconds", "4", "--games", "30", "--threads", "2", "--out", str(out)) as showing:
+        assert showing.wait(280) == 0
+    for text in ("learning 2048 for 4 s", "moves/s", "largest", "30 games of 2048", "the curve:", "next, try:"):
+        assert desk.shows(text, 5), text
+    shares = [line["reach"].get("1024", 0) for line in read_metrics(out)]
+    assert shares[-1] > shares[0]  # it has learnt something
+    with Image.open(out / "curve.png") as picture:
+        assert min(picture.size) > 300
+        assert len(picture.convert("RGB").getcolors(1 << 20)) > 50

@@ -50,6 +50,8 @@ class TrainConfig:
     """With --by-hint: boards are turned so that the slide goes left. Exact, and four times the tables."""
     fold: str = ""
     """2048: from this tile on (such as 4096), boards are brought down and values doubled, for every scale alike."""
+    fold_scale: int = 2
+    """With --fold: values are this many times as large for each time that a board is brought down, 1 or 2."""
     start: Literal["fresh", "restart", "carousel"] = "fresh"
     """Where games begin: afresh; again from the middle of the last; or from where a large tile was just made."""
     phases: str = ""
@@ -119,7 +121,9 @@ class TrainConfig:
             raise Mistake("at most six stages: each doubles the tables")
         if stages and self.of == "states" and game.name != "2048":
             raise Mistake("stages of values of states are for 2048")
-        network = parse_network(self.network, tuple(stages), self.by_hint, self._fold(game), self.turned)
+        network = parse_network(
+            self.network, tuple(stages), self.by_hint, self._fold(game), self.turned, self.fold_scale
+        )
         evaluator(game, network)
         return network
 

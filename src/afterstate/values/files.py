@@ -105,6 +105,7 @@ def _metadata(model: Model) -> dict[str, str]:
         "by_hint": str(int(network.by_hint)),
         "turned": str(int(network.turned)),
         "fold": str(network.fold),
+        "fold_scale": str(network.fold_scale),
         "of": model.of,
         "training": json.dumps(dict(model.training)),
     }
@@ -268,12 +269,12 @@ def _what_it_is(path: Path, metadata: Mapping[str, str]) -> tuple[Game, Network]
         parameters = {str(k): float(v) for k, v in json.loads(metadata["parameters"]).items()}
         stages = tuple(int(stage) for stage in metadata["stages"].split(",") if stage)
         by_hint, fold = metadata["by_hint"] == "1", int(metadata.get("fold", "0"))
-        turned = by_hint and metadata.get("turned", "1") == "1"
+        turned, scale = by_hint and metadata.get("turned", "1") == "1", int(metadata.get("fold_scale", "2"))
         if not isinstance(json.loads(metadata["training"]), dict):
             raise Mistake(f"{path} is not a model: what it says about its training makes no sense")
-        network = parse_network(metadata["network"], stages, by_hint, fold, turned)
+        network = parse_network(metadata["network"], stages, by_hint, fold, turned, scale)
         if ",".join(write_pattern(pattern) for pattern in network.patterns) != metadata["patterns"]:
-            network = parse_network(metadata["patterns"], stages, False, fold)
+            network = parse_network(metadata["patterns"], stages, False, fold, False, scale)
             network = replace(network, name=metadata["network"], by_hint=by_hint, turned=turned)
         return get(metadata["game"], **parameters), network
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:

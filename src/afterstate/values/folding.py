@@ -5,7 +5,8 @@ smaller one. A folded network learns that way from the start. From a tile on, ev
 the tables see it: the largest missing tile below the maximum is the hole, all tiles above the hole are halved, and
 the value is doubled, again and again until the largest tile is below the limit or no hole is left. What is learnt
 while a 4096 grows is then known when a 16384 grows, and the wall at which plain learning stops is gone
-(docs/findings.md has the figures).
+(docs/findings.md has the figures). With a scale of 1 instead of 2 the value stays as it is: a board is then worth as
+much as the one it is seen as.
 
 The aux of a folded position says no more than that it was folded. A network with a stage at the limit reads it: large
 positions then begin with what smaller ones have learnt, and go their own way once they have learnt something.
@@ -24,7 +25,7 @@ from ..games.g2048 import exponent_at
 
 SMALLEST_HOLE = 6  # 64: below it, a missing tile is soon there again
 FIFTEEN = np.uint64(15)
-WHOLE, DOUBLE = np.float32(1), np.float32(2)
+WHOLE = np.float32(1)
 
 
 @rule
@@ -52,30 +53,34 @@ def halve(board: Board, aux: np.uint64, smallest_hole: np.uint64) -> tuple[Board
 
 
 @rule
-def within_nibbles(board: Board, aux: np.uint64) -> tuple[Board, np.float32]:
-    """A board with tiles past 32768, halved until every tile is a nibble."""
-    scale, found = WHOLE, True
+def within_nibbles(board: Board, aux: np.uint64) -> tuple[Board, np.uint64]:
+    """A board with tiles past 32768, halved until every tile is a nibble, and how often that was."""
+    times, found = ZERO, True
     while aux != ZERO and found:
         board, aux, found = halve(board, aux, np.uint64(SMALLEST_HOLE))
         if found:
-            scale *= DOUBLE
-    return board, scale
+            times += ONE
+    return board, times
 
 
-def make_fold(limit: int) -> Callable[..., Any]:
+def make_fold(limit: int, scale: int = 2) -> Callable[..., Any]:
     """`fold(board, aux) -> board, folded, scale`: the position as the tables see it, what its value is times.
 
     `folded` takes the place of the aux: 1 if anything was halved, else 0.
     """
-    first, smallest = np.uint64(limit), np.uint64(SMALLEST_HOLE)
+    first, smallest, doubles = np.uint64(limit), np.uint64(SMALLEST_HOLE), scale == 2
 
-    @rule_for("fold", limit)
+    @rule_for("worth of a fold", scale)
+    def worth(times: np.uint64) -> np.float32:
+        return np.float32(ONE << times) if doubles else WHOLE
+
+    @rule_for("fold", limit, scale)
     def fold(board: Board, aux: np.uint64) -> tuple[Board, np.uint64, np.float32]:
-        scale = WHOLE
+        times = ZERO
         if aux != ZERO:
-            board, scale = within_nibbles(board, aux)
+            board, times = within_nibbles(board, aux)
         if tiles_above(board, first - ONE) == ZERO:
-            return board, ONE if scale > WHOLE else ZERO, scale
+            return board, min(times, ONE), worth(times)
         level = FIFTEEN
         while level >= first:
             if holds(board, level):
@@ -85,8 +90,8 @@ def make_fold(limit: int) -> Callable[..., Any]:
                 if hole < smallest:
                     break
                 board -= tiles_above(board, hole)
-                scale *= DOUBLE
+                times += ONE
             level -= ONE
-        return board, ONE if scale > WHOLE else ZERO, scale
+        return board, min(times, ONE), worth(times)
 
     return fold

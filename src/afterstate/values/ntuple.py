@@ -72,7 +72,7 @@ def evaluator(game: Game, network: Network) -> Evaluator:
     def value(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
         return total(weights, turned(board, aux), offset(board, aux))  # type: ignore[no-any-return]
 
-    fold = make_fold(network.fold) if network.fold else None
+    fold = make_fold(network.fold, network.fold_scale) if network.fold else None
     if fold is not None:
         value = _folded(value, fold, game.name, network.key)
     tables = tuple(_entry(table) for table in layout.tables)

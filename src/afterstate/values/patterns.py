@@ -64,6 +64,7 @@ class Network:
     by_hint: bool = False  # Threes!: a set of tables a hint
     fold: int = 0  # 2048: from this tile index on, boards are brought down before the tables see them; 0 never
     turned: bool = False  # by hint, on boards turned so that the slide is always left
+    fold_scale: int = 2  # what the value is times for each time that a board is brought down: 1 or 2
 
     @property
     def symmetries(self) -> int:
@@ -83,7 +84,8 @@ class Network:
     def key(self) -> str:
         """Tells networks apart in the cache of compiled code."""
         patterns = ",".join(write_pattern(pattern) for pattern in self.patterns)
-        return f"{patterns}/{','.join(map(str, self.stages))}/{int(self.by_hint)}{int(self.turned)}/{self.fold}"
+        stages = ",".join(map(str, self.stages))
+        return f"{patterns}/{stages}/{int(self.by_hint)}{int(self.turned)}/{self.fold}/{self.fold_scale}"
 
 
 HINTS = 4  # 1, 2, 3, or a bonus
@@ -109,9 +111,14 @@ def parse_pattern(text: str) -> Pattern:
 
 @cache
 def parse_network(
-    text: str, stages: tuple[int, ...] = (), by_hint: bool = False, fold: int = 0, turned: bool = True
+    text: str,
+    stages: tuple[int, ...] = (),
+    by_hint: bool = False,
+    fold: int = 0,
+    turned: bool = True,
+    fold_scale: int = 2,
 ) -> Network:
-    """The network that `text` names or lists; `turned` matters to networks by hint alone.
+    """The network that `text` names or lists. `turned` matters to networks by hint, `fold_scale` to folded ones.
 
     >>> parse_network("012,456+tiny").patterns
     ((0, 1, 2), (4, 5, 6), (0, 1, 4, 5))
@@ -130,9 +137,11 @@ def parse_network(
         )
     if fold and not 8 <= fold <= 15:
         raise Mistake(f"boards are folded from a tile with index 8 to 15 on (256 to 32768), not {fold}")
+    if fold_scale not in (1, 2):
+        raise Mistake(f"a fold makes values 1 or 2 times as large, not {fold_scale} times")
     turned = by_hint and turned
     patterns = _turned(tuple(found)) if turned else tuple(found)
-    return Network(text, patterns, tuple(sorted(set(stages))), by_hint, fold, turned)
+    return Network(text, patterns, tuple(sorted(set(stages))), by_hint, fold, turned, fold_scale if fold else 2)
 
 
 def _turned(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
