@@ -62,6 +62,20 @@ def test_the_end_is_that_of_the_reference(game, data):
         replay.check_end()
 
 
+@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize(
+    ("name", "border"),
+    [("up", (12, 13, 14, 15)), ("right", (0, 4, 8, 12)), ("down", (0, 1, 2, 3)), ("left", (3, 7, 11, 15))],
+)
+def test_the_only_legal_slide_is_named(game, name, border):
+    """Four tiles that do not merge fill one border: they can only leave it."""
+    cells = [0] * 16
+    for cell, tile in zip(border, (4, 5, 6, 7)):
+        cells[cell] = tile
+    with pytest.raises(Fault, match=f"the game stops here while {name} is legal"):
+        at_board(game, cells).check_end()
+
+
 def test_131072_does_not_merge():
     replay = at_board("2048", (17, 17, *[1] * 14))
     assert rule_book("2048").tables[3][17 | 17 << 5][0] == 17 | 17 << 5
