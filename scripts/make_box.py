@@ -28,7 +28,6 @@ RECIPES = {
     "threes": TrainConfig(game="threes", network="4x6+squares", threads=2, seconds=600),
     "threes-phone": TrainConfig(game="threes-phone", network="4x6+squares", threads=2, seconds=240),
 }
-KNOWS = {"2048": {"downgrade": {"threshold": 8192, "hole": 64}}}  # how a model is best played: with search, +8 %
 PLAYED = 200_000_000  # moves that show which weights matter
 LIMIT = 5_900_000  # bytes
 
@@ -83,15 +82,13 @@ def main() -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     importance = visits_of(model, PLAYED)
     save_model(model, out, packed=True, limit=LIMIT, importance=importance)
-    knows = KNOWS.get(chosen.game, {})
-    measured = measure(replace(open_model(out), training=knows), chosen.games, chosen.search, chosen.workers)
+    measured = measure(open_model(out), chosen.games, chosen.search, chosen.workers)
     training = {
         "made_by": f"scripts/make_box.py {chosen.game}",
         "seed": config.seed,
         "device": config.device,
         "seconds": round(model.training["seconds"]),
         "games": model.training["games"],
-        **knows,
         "strength": measured,
     }
     save_model(replace(model, training=training), out, packed=True, limit=LIMIT, importance=importance)

@@ -49,8 +49,8 @@ class TrainConfig:
     turned: bool = True
     """With --by-hint: boards are turned so that the slide goes left. Exact, and four times the tables."""
     fold: str = ""
-    """2048: from this tile on (such as 4096), boards are brought down and values doubled, for every scale alike."""
-    fold_scale: int = 2
+    """2048: from this tile on (such as 8192), boards are seen at the scale of smaller ones, learning and playing."""
+    fold_scale: int = 1
     """With --fold: values are this many times as large for each time that a board is brought down, 1 or 2."""
     start: Literal["fresh", "restart", "carousel"] = "fresh"
     """Where games begin: afresh; again from the middle of the last; or from where a large tile was just made."""

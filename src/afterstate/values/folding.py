@@ -2,11 +2,13 @@
 
 Tile-downgrading (Guei 2022) is a trick of play: a board with tiles larger than the network knows is searched as a
 smaller one. A folded network learns that way from the start. From a tile on, every position is brought down before
-the tables see it: the largest missing tile below the maximum is the hole, all tiles above the hole are halved, and
-the value is doubled, again and again until the largest tile is below the limit or no hole is left. What is learnt
-while a 4096 grows is then known when a 16384 grows, and the wall at which plain learning stops is gone
-(docs/findings.md has the figures). With a scale of 1 instead of 2 the value stays as it is: a board is then worth as
-much as the one it is seen as.
+the tables see it: the largest missing tile below the maximum is the hole, and all tiles above the hole are halved,
+again and again until the largest tile is below the limit or no hole is left. What is learnt while a 4096 grows is
+then known when a 16384 grows, and the wall at which plain learning stops is gone (docs/findings.md has the figures).
+
+The value is that of the board as it is seen. One might expect twice as much: every merge of the large tiles is worth
+twice as much. But to get there is so much harder that less than the same is to be expected; and values that are
+doubled run away where a fold is met too often (a scale of 2, for comparison).
 
 The aux of a folded position says no more than that it was folded. A network with a stage at the limit reads it: large
 positions then begin with what smaller ones have learnt, and go their own way once they have learnt something.
