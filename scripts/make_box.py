@@ -26,7 +26,7 @@ from afterstate.values.files import Model, open_model, save_model
 RECIPES = {
     "2048": TrainConfig(game="2048", network="4x6+squares", fold="8192", decay=0.5, threads=2, seconds=600),
     "threes": TrainConfig(game="threes", network="4x6+squares", threads=2, seconds=600),
-    "threes-phone": TrainConfig(game="threes-phone", network="4x6+squares", threads=2, seconds=240),
+    "threes-phone": TrainConfig(game="threes-phone", network="17x4", by_hint=True, threads=2, seconds=240),
 }
 PLAYED = 200_000_000  # moves that show which weights matter
 LIMIT = 5_900_000  # bytes

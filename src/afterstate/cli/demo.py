@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from afterstate.learning.runs import Progress
 
 # What learns best in a minute on two cores (docs/performance.md).
-NETWORK, FOLD = "4x6+squares", "8192"
+NETWORK, FOLD = "4x6+squares", "4096"
 DECAY = 0.5
 RATE = "1"
 
