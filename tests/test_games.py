@@ -424,6 +424,14 @@ def test_hints_and_decks_of_the_phone() -> None:
             parse(f"..../.A../..../.... hint=1 deck={deck}")
 
 
+def test_a_bag_or_deck_that_is_not_told() -> None:
+    """After a hint the bag of the course holds the other two; the phone takes a full deck."""
+    for hint, bag in (("1", "23"), ("2", "13"), ("3", "12")):
+        empty = f"..../..../..../.... hint={hint}"
+        assert games.get("threes").parse(empty).text == f"{empty} bag={bag}"
+        assert games.get("threes-phone").parse(empty).text == f"{empty} deck=4,4,4"
+
+
 def test_mistakes_say_what_is_right() -> None:
     with pytest.raises(Mistake, match="write one of 2048, threes, threes-phone"):
         games.get("2084")
