@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -18,7 +20,7 @@ import numpy as np
 import pytest
 
 from afterstate import games
-from afterstate.arena.cluster import join, need_ray
+from afterstate.arena.cluster import OwnWords, join, need_ray
 from afterstate.arena.evaluate import Evaluation, evaluate
 from afterstate.arena.records import Record
 from afterstate.arena.scale import evaluate_on_ray, order_of
@@ -317,3 +319,13 @@ def test_hopeless_trials_are_stopped(head: str, tmp_path: Path) -> None:
     assert sweep.trials[1].standing().done < 1
     assert open_model(sweep.trials[1].folder).network.name == "tiny"
     assert sweep.waiting() == []
+
+
+def test_what_other_threads_say_stays_out_of_the_result(capsys: pytest.CaptureFixture[str]) -> None:
+    with contextlib.redirect_stdout(OwnWords(sys.stdout)):
+        thread = threading.Thread(target=print, args=("a node has died",))
+        thread.start()
+        thread.join()
+        print("the result")
+    out, err = capsys.readouterr()
+    assert (out, err) == ("the result\n", "a node has died\n")

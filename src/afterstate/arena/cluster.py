@@ -12,6 +12,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -64,9 +65,23 @@ def cluster(address: str | None = None, workers: int | None = None, room: int = 
     else:
         join(ray, address)
     try:
-        yield ray
+        with contextlib.redirect_stdout(OwnWords(sys.stdout)):
+            yield ray
     finally:
         ray.shutdown()
+
+
+class OwnWords:
+    """Standard output for the thread that made this; what Ray's threads say of dead nodes goes to standard error."""
+
+    def __init__(self, output: Any) -> None:
+        self.output, self.owner = output, threading.current_thread()
+
+    def write(self, text: str) -> int:
+        return int((self.output if threading.current_thread() is self.owner else sys.stderr).write(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.output, name)
 
 
 def _start(ray: Any, workers: int, room: int) -> None:
