@@ -43,6 +43,8 @@ def lesson_of(game: str = "2048", network: str = SMALL, **options: Any) -> Lesso
         options.pop("by_hint", False),
         options.pop("fold", 0),
         options.pop("turned", True),
+        options.pop("fold_scale", 2),
+        options.pop("by_age", False),
     )
     return Lesson(rules, evaluator(rules, parse_network(network, *shape)), **options)
 
@@ -50,7 +52,7 @@ def lesson_of(game: str = "2048", network: str = SMALL, **options: Any) -> Lesso
 def fresh(lesson: Lesson) -> Any:
     weights = lesson.evaluator.new_weights(100.0)
     if lesson.evaluator.network.stages:
-        weights[lesson.evaluator.entries :] = np.nan
+        weights[lesson.evaluator.entries : lesson.evaluator.tables_size] = np.nan
     return weights
 
 
@@ -89,6 +91,9 @@ LESSONS = {
     "threes by hint": (lesson_of("threes", "01,5", coherence=True, by_hint=True), 5),
     "phone by hint, not turned": (lesson_of("threes-phone", "01,5", coherence=True, by_hint=True, turned=False), 5),
     "threes on the phone": (lesson_of("threes-phone"), 5),
+    "td by age": (lesson_of(by_age=True), 8),
+    "tc by age, with a stage": (lesson_of(stages=(2,), coherence=True, by_age=True), 6),
+    "threes by age": (lesson_of("threes", coherence=True, by_age=True), 6),
 }
 
 
@@ -106,9 +111,9 @@ def test_same_weights_as_plain_python(name: str) -> None:
         assert np.array_equal(memory[1::2], reference.absolutes)
 
 
-@pytest.mark.parametrize("of_states", [False, True])
-def test_finished_games_move_towards_zero_and_start_again(of_states: bool) -> None:
-    learner, reference = both(lesson_of(of_states=of_states))
+@pytest.mark.parametrize("options", [{}, {"of_states": True}, {"by_age": True}], ids=str)
+def test_finished_games_move_towards_zero_and_start_again(options: dict[str, bool]) -> None:
+    learner, reference = both(lesson_of(**options))
     found = learner.host_games()
     found["boards"][:] = NEARLY_OVER
     learner.set_games(found)

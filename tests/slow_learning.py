@@ -25,6 +25,7 @@ class Table:
     network: Network
     weights: dict[tuple[int, ...], Single] = field(default_factory=dict)
     sums: dict[tuple[int, ...], list[Single]] = field(default_factory=dict)
+    usual: dict[int, Single] = field(default_factory=dict)  # by age
 
     def entries(self, board: int) -> list[tuple[int, ...]]:
         """One a pattern and symmetry, in the order in which the loops add them up."""
@@ -41,6 +42,10 @@ class Table:
         half = len(weights) // 2
         return sum(weights[:half], ZERO) + sum(weights[half:], ZERO)
 
+    def whole_value(self, board: int) -> Single:
+        """In networks by age: with what is usual at this age."""
+        return self.usual.get(age_of(board), ZERO) + self.value(board)
+
     def learn(self, board: int, error: Single, rate: float, coherent: bool) -> None:
         step = Single(error) * Single(rate / self.network.reads)
         for entry in self.entries(board):
@@ -50,6 +55,11 @@ class Table:
                 share = abs(total) / path if path else Single(1)
                 self.sums[entry] = [total + Single(error), path + abs(Single(error))]
             self.weights[entry] = self.weights.get(entry, ZERO) + step * share
+
+
+def age_of(board: int) -> int:
+    """How many times 64 the sum of the tiles is (2048)."""
+    return sum(2 ** (board >> 4 * i & 15) for i in range(16) if board >> 4 * i & 15) // 64
 
 
 def turned(pattern: tuple[int, ...], k: int) -> tuple[int, ...]:
@@ -112,15 +122,27 @@ class SlowGame:
 
 
 def forward(
-    game: Game, table: Table, seed: int, turns: int, rate: float, coherent: bool, decay: float, history: int
+    game: Game,
+    table: Table,
+    seed: int,
+    turns: int,
+    rate: float,
+    coherent: bool,
+    decay: float,
+    history: int,
+    age_rate: float = 0,
 ) -> None:
-    """Delayed TD(λ) on afterstates for so many turns of both games."""
+    """Delayed TD(λ) on afterstates for so many turns of both games; networks by age have a rate for it."""
     slots = [SlowGame(game, seed_of(np.uint64(seed), np.uint64(slot))) for slot in range(2)]
     for _ in range(turns):
         for slot in slots:
             value = slot.move(table, False)
             if slot.path:
-                slot.errors.append((ZERO if value is None else value) - table.value(slot.path[-1]))
+                reached = ZERO if value is None else value + table.usual.get(age_of(int(slot.board)), ZERO)
+                age = age_of(slot.path[-1])
+                usual = table.usual.get(age, ZERO)
+                slot.errors.append(reached - (table.value(slot.path[-1]) + usual))
+                table.usual[age] = usual + Single(age_rate) * slot.errors[-1]
                 ripe = len(slot.path) - history
                 due = range(max(ripe, 0), ripe + 1) if value is not None else range(max(ripe, 0), len(slot.path))
                 for q in due:

@@ -111,6 +111,10 @@ def compiled(**settings: Any) -> tuple[CpuTrainer, Any]:
         ({"rule": "tc", "decay": 0.5}, partial(slow.forward, rate=1, coherent=True, decay=0.5, history=4)),
         ({"rule": "td", "steps": 3}, partial(slow.forward, rate=0.1, coherent=False, decay=1, history=3)),
         (
+            {"rule": "tc", "decay": 0.5, "by_age": True},
+            partial(slow.forward, rate=1, coherent=True, decay=0.5, history=4, age_rate=0.005),
+        ),
+        (
             {"rule": "td", "direction": "backward"},
             partial(slow.backward, rate=0.1, coherent=False, decay=0, of_states=False),
         ),
@@ -124,7 +128,7 @@ def compiled(**settings: Any) -> tuple[CpuTrainer, Any]:
             partial(slow.backward, rate=0.1, coherent=False, decay=0, of_states=True),
         ),
     ],
-    ids=["td", "tc", "tc(0.5)", "3-step", "backward", "tc(0.5) backward", "states", "states backward"],
+    ids=["td", "tc", "tc(0.5)", "3-step", "by age", "backward", "tc(0.5) backward", "states", "states backward"],
 )
 def test_loops_equal_their_slow_twin(settings: dict[str, Any], twin: Callable[..., None]) -> None:
     trainer, e = compiled(**settings)
@@ -139,7 +143,7 @@ def test_loops_equal_their_slow_twin(settings: dict[str, Any], twin: Callable[..
     for _ in range(30):
         state = state.play(state.legal[0])
         assert float(e.value(trainer.weights(), state.board, state.aux)) == pytest.approx(
-            table.value(int(state.board)), rel=1e-3, abs=0.05
+            table.whole_value(int(state.board)), rel=1e-3, abs=0.05
         )
 
 
@@ -184,6 +188,8 @@ def test_expectations_equal_the_mean_over_all_outcomes(name: str) -> None:
         {"rule": "tc", "start": "restart"},
         {"rule": "tc", "start": "carousel"},
         {"rule": "tc", "stages": "512"},
+        {"rule": "tc", "stages": "512", "by_age": True},
+        {"rule": "td", "fold": "512", "by_age": True, "threads": 2},
         {"rule": "td", "optimism": 5000.0},
         {"phases": "td:0.1:0.5,tc:1:0.5"},
         {"rule": "tc", "threads": 2},
@@ -201,7 +207,12 @@ def test_every_rule_learns_2048(settings: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "flags"),
-    [("threes", {"by_hint": True}), ("threes-phone", {}), ("threes-phone", {"by_hint": True, "turned": False})],
+    [
+        ("threes", {"by_hint": True}),
+        ("threes", {"by_age": True}),
+        ("threes-phone", {}),
+        ("threes-phone", {"by_hint": True, "turned": False}),
+    ],
 )
 def test_threes_is_learnt(name: str, flags: dict[str, Any]) -> None:
     run = Run.begin(TrainConfig(game=name, network=SMALL, threads=1, games=2000, block=200, **flags), None)

@@ -11,24 +11,28 @@ The names below are the public ones; they are imported when first used, so that 
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from .games.lazy import lazily
+
 __version__ = "0.1.0"
 
-_NAMES = {
-    "game": ("afterstate.games", "get"),
-    "Game": ("afterstate.games", "Game"),
-    "State": ("afterstate.games", "State"),
-    "Afterstate": ("afterstate.games", "Afterstate"),
-    "Mistake": ("afterstate.games.errors", "Mistake"),
-    "Model": ("afterstate.values.files", "Model"),
-    "open_model": ("afterstate.values.files", "open_model"),
-    "save_model": ("afterstate.values.files", "save_model"),
-    "make_agent": ("afterstate.search.agents", "make_agent"),
-    "evaluate": ("afterstate.arena.evaluate", "evaluate"),
-}
+__getattr__ = lazily(
+    __name__,
+    {
+        "game": ".games:get",
+        "Game": ".games",
+        "State": ".games",
+        "Afterstate": ".games",
+        "Mistake": ".games.errors",
+        "Model": ".values.files",
+        "open_model": ".values.files",
+        "save_model": ".values.files",
+        "make_agent": ".search.agents",
+        "evaluate": ".arena.evaluate",
+    },
+)
 
 __all__ = [
     "Afterstate",
@@ -55,13 +59,6 @@ if TYPE_CHECKING:
     from afterstate.values.files import Model as Model
     from afterstate.values.files import open_model as open_model
     from afterstate.values.files import save_model as save_model
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _NAMES:
-        raise AttributeError(f"module 'afterstate' has no attribute {name!r}")
-    module, attribute = _NAMES[name]
-    return getattr(importlib.import_module(module), attribute)
 
 
 def __dir__() -> list[str]:

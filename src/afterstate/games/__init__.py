@@ -7,9 +7,10 @@ they bring the compiler along, which those who only want a name or a `Mistake` s
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from .errors import Mistake
+from .lazy import lazily
 
 if TYPE_CHECKING:
     from .game import Game, Rules
@@ -22,13 +23,7 @@ REGISTRY = {
     "threes": "threes",
     "threes-phone": "threes_phone",
 }
-_HOMES = {"Game": ".game", "Rules": ".game", "State": ".play", "Afterstate": ".play"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name], __package__), name)
+__getattr__ = lazily(__name__, {"Game": ".game", "Rules": ".game", "State": ".play", "Afterstate": ".play"})
 
 
 def names() -> list[str]:

@@ -169,6 +169,19 @@ def value_of_board(board: Board, aux: np.uint64) -> Whole:
     return value
 
 
+@rule
+def sum_of_tiles(board: Board, aux: np.uint64) -> np.uint64:
+    """Σ 2^e: a slide keeps it, a new tile adds to it."""
+    total = ZERO
+    if aux == ZERO:
+        for cell in range(16):
+            total += ONE << ((board >> (np.uint64(cell) << TWO)) & FULL_NIBBLE)
+        return total - count(empty_cells(board))  # which counted as 2^0
+    for cell in range(16):
+        total += (ONE << exponent_at(board, aux, cell)) & ~ONE
+    return total
+
+
 @cache
 def game(four_rate: float = FOUR_RATE) -> Game:
     """2048 with this share of fours among the new tiles."""
@@ -217,7 +230,7 @@ def game(four_rate: float = FOUR_RATE) -> Game:
         tiles=TILES,
         goal=11,
         rows=row_table(),
-        rules=Rules(start, deal, slide, spawn, placements, draws, value_of_board, largest),
+        rules=Rules(start, deal, slide, spawn, placements, draws, value_of_board, largest, sum_of_tiles),
         starting_tiles=2,
         score_is_value=False,
         max_placements=32,

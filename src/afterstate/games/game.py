@@ -1,4 +1,4 @@
-"""What a game is: a name, its tiles, a row table, and eight compiled rules with the same signatures in every game."""
+"""What a game is: a name, its tiles, a row table, and nine compiled rules with the same signatures in every game."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class Rules(NamedTuple):
     draws: Callable[..., Any]  # (board, aux, auxes, probabilities) -> how many
     value_of_board: Callable[..., Any]  # (board, aux) -> value
     largest: Callable[..., Any]  # (board, aux) -> index of the largest tile
+    sum_of_tiles: Callable[..., Any]  # (board, aux) -> the sum of the numbers on the tiles, which a slide keeps
 
 
 @dataclass(frozen=True, eq=False)

@@ -245,6 +245,17 @@ def largest(board: Board, aux: np.uint64) -> Whole:
     return np.int64(largest_nibble(board))
 
 
+@rule
+def sum_of_tiles(board: Board, aux: np.uint64) -> np.uint64:
+    """The sum of the numbers on the tiles: a slide keeps it (1 + 2 = 3, 3 + 3 = 6), a new tile adds to it."""
+    total = ZERO
+    for _ in range(16):
+        index = board & NIBBLE
+        total += index if index < THREE else THREE << (index - THREE)
+        board = board >> S4
+    return total
+
+
 @cache
 def game() -> Game:
     return Game(
@@ -255,7 +266,7 @@ def game() -> Game:
         tiles=TILES,
         goal=TILES.index(384),
         rows=row_table(HIGHEST),
-        rules=Rules(start, deal, slide, spawn, placements, draws, value_of_board, largest),
+        rules=Rules(start, deal, slide, spawn, placements, draws, value_of_board, largest, sum_of_tiles),
         starting_tiles=STARTING_TILES,
         score_is_value=True,
         max_placements=4,

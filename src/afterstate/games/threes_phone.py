@@ -47,7 +47,16 @@ from .chance import below, chance_of, draw, low_half
 from .compiler import Array, rule
 from .errors import Mistake
 from .game import Game, Rules
-from .threes import STARTING_TILES, entry_side, largest, row_table, slide_left, value_of_board, value_of_index
+from .threes import (
+    STARTING_TILES,
+    entry_side,
+    largest,
+    row_table,
+    slide_left,
+    sum_of_tiles,
+    value_of_board,
+    value_of_index,
+)
 from .threes import TILES as COURSE_TILES
 
 TILES = (*COURSE_TILES, 12288)
@@ -222,7 +231,7 @@ def game() -> Game:
         tiles=TILES,
         goal=TILES.index(384),
         rows=row_table(HIGHEST),
-        rules=Rules(start, deal, slide, spawn, placements, draws, value_of_board, largest),
+        rules=Rules(start, deal, slide, spawn, placements, draws, value_of_board, largest, sum_of_tiles),
         starting_tiles=STARTING_TILES,
         score_is_value=True,
         max_placements=12,

@@ -5,8 +5,9 @@ The names below are imported when first used: the settings of a run are known wi
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..games.lazy import lazily
 
 if TYPE_CHECKING:
     from .config import TrainConfig
@@ -14,18 +15,15 @@ if TYPE_CHECKING:
     from .trainer import Tally, Trainer, make_trainer
 
 __all__ = ["Run", "Tally", "TrainConfig", "Trainer", "make_trainer", "read_metrics", "train"]
-_HOMES = {
-    "Run": ".runs",
-    "Tally": ".trainer",
-    "TrainConfig": ".config",
-    "Trainer": ".trainer",
-    "make_trainer": ".trainer",
-    "read_metrics": ".runs",
-    "train": ".runs",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name], __package__), name)
+__getattr__ = lazily(
+    __name__,
+    {
+        "Run": ".runs",
+        "Tally": ".trainer",
+        "TrainConfig": ".config",
+        "Trainer": ".trainer",
+        "make_trainer": ".trainer",
+        "read_metrics": ".runs",
+        "train": ".runs",
+    },
+)

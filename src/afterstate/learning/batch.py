@@ -3,7 +3,8 @@
 In every step all games in flight make one move against frozen weights. A weight that was hit c times with errors that
 add up to Σδ then moves by (Σδ / c) / m · (1 − (1 − α)^c), where m is the number of entries read for a position: what
 c equal updates, one after the other, come to, and never more than one full step (the normalisation of SIRT in
-tomography). For temporal coherence α is the rate times |E| / A of that weight, E grows by Σδ and A by |Σδ|.
+tomography). For temporal coherence α is the rate times |E| / A of that weight, E grows by Σδ and A by |Σδ|. What is
+usual at an age moves in the same way at its own rate, undivided.
 
 All arithmetic is float32 in the order of the GPU's lanes, so the weights agree bit for bit.
 """
@@ -20,6 +21,8 @@ from afterstate.games import Game
 from afterstate.games.chance import seed_of
 from afterstate.games.compiler import Array
 from afterstate.values.ntuple import Evaluator
+
+from .rules import AGE_RATE
 
 F = np.float32
 NOTHING = np.float32(0)
@@ -57,6 +60,7 @@ class BatchLearner:
     absolutes: Array = field(init=False)  # A
     slots: list[BatchGame] = field(init=False)
     finished: list[int] = field(init=False, default_factory=list)
+    hit_ages: dict[int, list[int]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.errors, self.absolutes = np.zeros_like(self.weights), np.zeros_like(self.weights)
@@ -91,7 +95,7 @@ class BatchLearner:
     def read(self, place: int) -> np.float32:
         """An entry; one that was never learnt (NaN) stands for that of the stage before."""
         value = F(self.weights[place])
-        size = self.evaluator.size >> len(self.evaluator.network.stages)
+        size = self.evaluator.tables_size >> len(self.evaluator.network.stages)
         while np.isnan(value):
             place -= size << ((place // size).bit_length() - 1)
             value = F(self.weights[place])
@@ -138,6 +142,7 @@ class BatchLearner:
     def step(self) -> None:
         """All games make one move; then the weights move."""
         hits: dict[int, list[int]] = {}
+        self.hit_ages = {}
         turn = self._turn_of_states if self.of_states else self._turn_of_afterstates
         for i, slot in enumerate(self.slots):
             self.slots[i] = turn(slot, hits)
@@ -145,6 +150,8 @@ class BatchLearner:
         for place, (count, total) in hits.items():
             self.weights[place] = promoted[place]
             self._settle(place, count, F(total) * F(1 / SIXTEENTHS))
+        for place, (count, total) in self.hit_ages.items():
+            self.weights[place] += _mean_step(F(total) * F(1 / SIXTEENTHS), AGE_RATE, count)
 
     def _collect(self, slot: BatchGame, target: np.float32, hits: dict[int, list[int]]) -> None:
         if slot.before is None:
@@ -154,12 +161,16 @@ class BatchLearner:
         sixteenths = math.floor(F(error / scale) * F(SIXTEENTHS) + F(0.5))
         for places in self.places(board, aux):
             for place in places:
-                record = hits.setdefault(place, [0, 0])
-                record[0] += 1
-                record[1] += sixteenths
+                _hit(hits, place, sixteenths)
+        if self.evaluator.age is not None:
+            whole = math.floor(error * F(SIXTEENTHS) + F(0.5))
+            _hit(self.hit_ages, int(self.evaluator.age(*slot.before)), whole)
 
     def _turn_of_afterstates(self, slot: BatchGame, hits: dict[int, list[int]]) -> BatchGame:
         total, value, after, reward = self.best_move(slot)
+        if after is not None and self.evaluator.age is not None:
+            usual = F(self.weights[int(self.evaluator.age(slot.board, slot.aux))])
+            total, value = F(total + usual), F(value + usual)
         self._collect(slot, total, hits)
         if after is None:
             return self._finished(slot)
@@ -197,10 +208,19 @@ class BatchLearner:
             rate = F(rate * (F(abs(error) / absolute) if absolute > 0 else F(1)))
             self.errors[place] = error + total
             self.absolutes[place] = absolute + abs(total)
-        move = F(total * batch_rate(rate, count))
-        if count != 1:
-            move = F(move / F(count))
-        self.weights[place] += F(move * F(1 / self.evaluator.reads))
+        self.weights[place] += F(_mean_step(total, rate, count) * F(1 / self.evaluator.reads))
+
+
+def _hit(hits: dict[int, list[int]], place: int, sixteenths: int) -> None:
+    record = hits.setdefault(place, [0, 0])
+    record[0] += 1
+    record[1] += sixteenths
+
+
+def _mean_step(total: np.float32, rate: np.float32, count: int) -> np.float32:
+    """The mean error times the batch rate."""
+    step = F(total * batch_rate(rate, count))
+    return step if count == 1 else F(step / F(count))
 
 
 def batch_rate(rate: np.float32, hits: int) -> np.float32:

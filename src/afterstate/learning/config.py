@@ -52,6 +52,8 @@ class TrainConfig:
     """2048: from this tile on (such as 8192), boards are seen at the scale of smaller ones, learning and playing."""
     fold_scale: int = 1
     """With --fold: values are this many times as large for each time that a board is brought down, 1 or 2."""
+    by_age: bool = False
+    """What is usual so far into a game is learnt apart: patterns say only how much better or worse a board is."""
     start: Literal["fresh", "restart", "carousel"] = "fresh"
     """Where games begin: afresh; again from the middle of the last; or from where a large tile was just made."""
     phases: str = ""
@@ -95,6 +97,8 @@ class TrainConfig:
             raise Mistake("--steps goes with forward learning and without --decay")
         if self.by_hint and self.of == "states":
             raise Mistake("--by-hint goes with values of afterstates: only they know the direction of the slide")
+        if self.by_age and (self.of == "states" or self.direction == "backward"):
+            raise Mistake("--by-age goes with forward learning of values of afterstates")
         if self.phases and (self.rate or self.rule != "tc"):
             raise Mistake("--phases says rules and rates itself: leave out --rule and --rate")
         if self.flight < 0:
@@ -122,7 +126,7 @@ class TrainConfig:
         if stages and self.of == "states" and game.name != "2048":
             raise Mistake("stages of values of states are for 2048")
         network = parse_network(
-            self.network, tuple(stages), self.by_hint, self._fold(game), self.turned, self.fold_scale
+            self.network, tuple(stages), self.by_hint, self._fold(game), self.turned, self.fold_scale, self.by_age
         )
         evaluator(game, network)
         return network

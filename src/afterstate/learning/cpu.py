@@ -25,7 +25,7 @@ from .own_tables import OwnTables
 from .parts import CAROUSEL, FRESH, RESTART
 from .restoring import check_state
 from .rules import NO_MEMORY, fresh_weights, promote_all
-from .seat import BEST, GAMES, MOVES, NO_STATE, POINTS, REPLAYS, Seat, new_seat
+from .seat import BEST, BY_AGE, GAMES, MOVES, NO_STATE, POINTS, REPLAYS, Seat, new_seat
 from .states import forward_states
 from .trainer import SOFTNESS, TOO_LARGE, Tally
 
@@ -173,8 +173,9 @@ class CpuTrainer:
         }
         if self.averaged:
             found |= {"mean": self.mean, "averaged": np.array([self.averaged], np.int64)}
+        left_out = NO_STATE if self.network.by_age else NO_STATE + BY_AGE
         for k, seat in enumerate(self.seats):
-            found |= {f"seat{k}.{name}": array for name, array in seat._asdict().items() if name not in NO_STATE}
+            found |= {f"seat{k}.{name}": array for name, array in seat._asdict().items() if name not in left_out}
         return found
 
     def restore(self, state: Mapping[str, Array]) -> None:
@@ -186,8 +187,8 @@ class CpuTrainer:
             if self.averaged < 1:
                 raise Mistake("a mean of no weights")
         ours = self.state()
-        first = self.evaluator.size >> len(self.network.stages)
-        check_state(ours, state, self.game, len(self._tables), first)
+        later = slice(self.evaluator.tables_size >> len(self.network.stages), self.evaluator.tables_size)
+        check_state(ours, state, self.game, len(self._tables), later)
         for name, array in ours.items():
             if name not in ("done", "averaged"):
                 np.copyto(array, state[name])

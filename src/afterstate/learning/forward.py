@@ -13,8 +13,10 @@ from ..values.lanes import prefetch
 from ..values.ntuple import evaluator
 from ..values.patterns import Network
 from .parts import chooser, far_reads, parts
-from .rules import adjust, adjust_coherently, delayed_error
+from .rules import adjust, adjust_age, adjust_coherently, delayed_error
 from .seat import GAMES, MOVES, NO_GAME, SLOTS, Seat
+
+NO_AGE = np.uint64(0)
 
 
 def forward_afterstates(game: Game, network: Network, coherent: bool, history: int, start: int) -> Callable[..., Any]:
@@ -28,6 +30,7 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
     look, total_of, pick, own, choose = part.look, part.total_of, part.pick, part.own, chooser(part.total, part.key)
     open_episode, close, note, spawn = part.open, part.close, part.note, game.rules.spawn
     learn, folds = adjust_coherently if coherent else adjust, bool(network.fold)
+    age, by_age = found.age or found.offset, network.by_age
 
     @kernel("forward", part.key, coherent, history, title=f"the {network.name} trainer for {game.name}")
     def train(
@@ -47,9 +50,17 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
                 scales = seat.ring_scales[g]
                 best, value = choose(weights, seat, g)
                 value += np.float32(seat.gain[g])
+                now = age(seat.board[g], seat.aux[g]) + seat.own_ages[0] if by_age else NO_AGE
+                if by_age and n:
+                    value += weights[now]
                 if t > 0:
                     before = total_of(weights, ring[(t - 1) % history])
-                    errors[(t - 1) % history] = value - (before * scales[(t - 1) % history] if folds else before)
+                    if folds:
+                        before *= scales[(t - 1) % history]
+                    if by_age:
+                        before += weights[seat.age[g]]
+                        adjust_age(weights, memory, seat.age[g], value - before, coherent)
+                    errors[(t - 1) % history] = value - before
                     ripe = t - history
                     for q in range(max(ripe, 0), ripe + 1 if n else t):
                         error = delayed_error(errors, history, q, t, decay)
@@ -61,6 +72,7 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
                 if n:
                     chosen = ring[t % history]
                     pick(seat, g, best, chosen)
+                    seat.age[g] = now
                     if folds:
                         scales[t % history] = seat.scales[g, best]
                     if coherent:

@@ -40,6 +40,8 @@ class OwnTables:
     def __init__(self, evaluator: Evaluator, threads: int) -> None:
         shared = threads == 1 or evaluator.network.sets > 1
         regions = [] if shared else sorted({region_of(table) for table in evaluator.layout.tables})
+        if regions and evaluator.network.by_age:
+            regions.append((evaluator.tables_size, evaluator.network.ages))
         self.evaluator, self.threads = evaluator, threads
         self.firsts, self.lengths = (np.array([region[k] for region in regions], np.int64) for k in (0, 1))
         self.entries = int(self.lengths.sum())  # of one copy
@@ -59,6 +61,8 @@ class OwnTables:
         seat.own_lengths[:] = np.repeat(np.array([length for _, length in regions], np.uint32), each)
         shifts = np.array([place[first] - first for first, _ in regions], np.int64).astype(np.uint32)
         seat.own_shifts[:] = np.repeat(shifts, each)
+        if self.evaluator.network.by_age:
+            seat.own_ages[0] = place[self.evaluator.tables_size] - self.evaluator.tables_size
         seat.owns[0] = 1
 
     def hand_out(self, weights: Array, memory: Array) -> None:

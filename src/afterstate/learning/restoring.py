@@ -16,7 +16,7 @@ from ..games.errors import Mistake
 from ..games.game import Game
 from .seat import CANDIDATES, LONGEST, NO_GAME, POOL_TILES
 
-ENTRIES = ("entries", "here", "ring")  # of the tables
+ENTRIES = ("entries", "here", "ring", "age")  # of the tables
 STAGED = ("weights", "mean")  # entries of later stages that were never learnt are NaN
 POSITIONS = (("board", "aux"), ("past_boards", "past_auxes"), ("pool_boards", "pool_auxes"))
 RANGES = {
@@ -29,10 +29,11 @@ RANGES = {
 }
 
 
-def check_state(ours: Mapping[str, Array], stored: Mapping[str, Array], game: Game, size: int, first: int) -> None:
+def check_state(ours: Mapping[str, Array], stored: Mapping[str, Array], game: Game, size: int, later: slice) -> None:
     """Raises a Mistake unless `stored` can take the place of `ours`, the arrays of a fresh trainer of this run.
 
-    `size` is that of the tables, with the threads' own ones; `first` that of the first stage, in which all is learnt.
+    `size` is that of the tables, with the threads' own ones; `later` are the stages after the first, in which not all
+    is learnt.
     """
     for name, array in ours.items():
         if name not in stored:
@@ -40,8 +41,11 @@ def check_state(ours: Mapping[str, Array], stored: Mapping[str, Array], game: Ga
         found = stored[name]
         if found.shape != array.shape or found.dtype != array.dtype:
             raise Mistake(f"{name} is {found.dtype}{found.shape}, this run needs {array.dtype}{array.shape}")
-        known, later = (found[:first], found[first:]) if name in STAGED else (found, found[:0])
-        if array.dtype.kind == "f" and not (_finite(known) and _finite(later[~np.isnan(later)])):
+        parts = [found]
+        if name in STAGED:
+            unsure = found[later]
+            parts = [found[: later.start], unsure[~np.isnan(unsure)], found[later.stop :]]
+        if array.dtype.kind == "f" and not all(_finite(part) for part in parts):
             raise Mistake(f"{name} holds numbers that are infinite or not numbers at all")
     for seat in sorted({name.partition(".")[0] for name in ours if "." in name}):
         arrays = {name.removeprefix(f"{seat}."): stored[name] for name in ours if name.startswith(f"{seat}.")}
@@ -57,7 +61,7 @@ def _check_seat(seat: Mapping[str, Array], size: int, game: Game) -> None:
         if seat[name].min() < low or seat[name].max() > high:
             raise Mistake(f"{name} is out of range")
     for name in ENTRIES:
-        if seat[name].size and seat[name].max() >= size:
+        if name in seat and seat[name].size and seat[name].max() >= size:
             raise Mistake(f"{name} points outside the tables")
     for boards, auxes in POSITIONS:
         _check_positions(game, seat[boards].ravel(), seat[auxes].ravel())

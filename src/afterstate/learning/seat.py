@@ -24,7 +24,8 @@ LINE = 128  # bytes that a processor fetches together: two cache lines
 POOL, POOL_TILES = 64, 18  # positions kept for each largest tile (carousel)
 
 # Not in checkpoints: it follows from the settings, or is written anew before it is read.
-NO_STATE = ("folded", "owns", "own_firsts", "own_lengths", "own_shifts")
+NO_STATE = ("folded", "owns", "own_firsts", "own_lengths", "own_shifts", "own_ages")
+BY_AGE = ("age",)  # in those of networks by age only
 
 # Places in `tally`.
 GAMES, MOVES, POINTS, BEST, REPLAYS, TALLY = 0, 1, 2, 3, 4, 5
@@ -52,10 +53,12 @@ class Seat(NamedTuple):
     own_firsts: Array  # [4 m] uint32, for each entry: where the region of which it has a copy begins,
     own_lengths: Array  # [4 m] uint32, how long it is,
     own_shifts: Array  # [4 m] uint32, and how far away the copy is
+    own_ages: Array  # [1] uint64, how far away the copy of the ages is
     here: Array  # [S, m] uint32, entries of the position itself (values of states)
     ring: Array  # [S, h, m] uint32, entries of the positions that wait for their update
     errors: Array  # [S, h] float32
     ring_scales: Array  # [S, h] float32, what the values of those positions are times
+    age: Array  # [S] uint64, the place of the last afterstate's age (networks by age)
     past_boards: Array  # [S, LONGEST or 1] uint64, the positions of the episode, where starts need them
     past_auxes: Array  # [S, LONGEST or 1] uint64
     past_scores: Array  # [S, LONGEST or 1] int64
@@ -111,10 +114,12 @@ def new_seat(
         own_firsts=np.zeros(CANDIDATES * reads, np.uint32),
         own_lengths=np.zeros(CANDIDATES * reads, np.uint32),
         own_shifts=np.zeros(CANDIDATES * reads, np.uint32),
+        own_ages=np.zeros(1, words),
         here=np.zeros((SLOTS, reads), np.uint32),
         ring=np.zeros((SLOTS, history, reads), np.uint32),
         errors=np.zeros((SLOTS, history), np.float32),
         ring_scales=np.ones((SLOTS, history), np.float32),
+        age=np.zeros(SLOTS, words),
         past_boards=np.zeros((SLOTS, past), words),
         past_auxes=np.zeros((SLOTS, past), words),
         past_scores=np.zeros((SLOTS, past), counts),

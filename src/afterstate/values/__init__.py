@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..games.lazy import lazily
 
 if TYPE_CHECKING:
     from .files import Model, open_model, save_model, shipped_names
@@ -22,21 +23,18 @@ __all__ = [
     "save_model",
     "shipped_names",
 ]
-_HOMES = {
-    "Evaluator": ".ntuple",
-    "Model": ".files",
-    "NAMES": ".patterns",
-    "Network": ".patterns",
-    "drawing": ".patterns",
-    "evaluator": ".ntuple",
-    "open_model": ".files",
-    "parse_network": ".patterns",
-    "save_model": ".files",
-    "shipped_names": ".files",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name], __package__), name)
+__getattr__ = lazily(
+    __name__,
+    {
+        "Evaluator": ".ntuple",
+        "Model": ".files",
+        "NAMES": ".patterns",
+        "Network": ".patterns",
+        "drawing": ".patterns",
+        "evaluator": ".ntuple",
+        "open_model": ".files",
+        "parse_network": ".patterns",
+        "save_model": ".files",
+        "shipped_names": ".files",
+    },
+)

@@ -45,7 +45,7 @@ class Model:
 
     game: Game
     network: Network
-    weights: Array  # [sets × entries] float32, often a memory map
+    weights: Array  # [sets × entries + ages] float32, often a memory map
     of: str = "afterstates"  # what the value is of: afterstates or states
     training: Mapping[str, Any] = field(default_factory=dict)
     path: Path | None = None
@@ -70,7 +70,7 @@ def memory_of_this_machine() -> int:
 
 def size_of(network: Network) -> int:
     """Entries of all sets of tables, computed before any memory is taken."""
-    return layout_of(network).entries * network.sets
+    return layout_of(network).entries * network.sets + network.ages
 
 
 def save_model(
@@ -106,6 +106,7 @@ def _metadata(model: Model) -> dict[str, str]:
         "turned": str(int(network.turned)),
         "fold": str(network.fold),
         "fold_scale": str(network.fold_scale),
+        "by_age": str(int(network.by_age)),
         "of": model.of,
         "training": json.dumps(dict(model.training)),
     }
@@ -270,11 +271,12 @@ def _what_it_is(path: Path, metadata: Mapping[str, str]) -> tuple[Game, Network]
         stages = tuple(int(stage) for stage in metadata["stages"].split(",") if stage)
         by_hint, fold = metadata["by_hint"] == "1", int(metadata.get("fold", "0"))
         turned, scale = by_hint and metadata.get("turned", "1") == "1", int(metadata.get("fold_scale", "2"))
+        by_age = metadata.get("by_age", "0") == "1"
         if not isinstance(json.loads(metadata["training"]), dict):
             raise Mistake(f"{path} is not a model: what it says about its training makes no sense")
-        network = parse_network(metadata["network"], stages, by_hint, fold, turned, scale)
+        network = parse_network(metadata["network"], stages, by_hint, fold, turned, scale, by_age)
         if ",".join(write_pattern(pattern) for pattern in network.patterns) != metadata["patterns"]:
-            network = parse_network(metadata["patterns"], stages, False, fold, False, scale)
+            network = parse_network(metadata["patterns"], stages, False, fold, False, scale, by_age)
             network = replace(network, name=metadata["network"], by_hint=by_hint, turned=turned)
         return get(metadata["game"], **parameters), network
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:

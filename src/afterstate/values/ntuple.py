@@ -18,6 +18,7 @@ from ..games.compiler import Array, rule_for
 from ..games.errors import Mistake
 from ..games.game import Game
 from . import layout as planes
+from .ages import make_age
 from .folding import make_fold
 from .lanes import sum_of_one
 from .layout import Layout, Table, layout_of
@@ -34,7 +35,8 @@ class Evaluator:
     network: Network
     layout: Layout
     entries: int  # of one set of tables
-    size: int  # of the weights: all sets
+    tables_size: int  # of all sets of tables
+    size: int  # of the weights: all tables, and the one of ages
     reads: int  # entries that make up a value
     value: Callable[..., Any]  # (weights, board, aux) -> float32, on the CPU
     turned: Callable[..., Any]  # (board, aux) -> the board as the tables see it
@@ -46,10 +48,14 @@ class Evaluator:
     tables: tuple[Callable[..., Any], ...]  # word -> entry, one a pattern
     value_by_words: Callable[..., Any]  # like value, without vectors: for CUDA
     fold: Callable[..., Any] | None = None  # (board, aux) -> board, aux, scale, where the network folds
+    age: Callable[..., Any] | None = None  # (board, aux) -> the place of its age, in networks by age
 
     def new_weights(self, value: float = 0.0) -> Array:
         """[size] fresh weights under which every position is worth `value`."""
-        return np.full(self.size, value / self.reads, np.float32) if value else np.zeros(self.size, np.float32)
+        weights = np.zeros(self.size, np.float32)
+        if value:
+            weights[: self.tables_size] = value / self.reads
+        return weights
 
 
 @cache
@@ -77,11 +83,18 @@ def evaluator(game: Game, network: Network) -> Evaluator:
         value = _folded(value, fold, game.name, network.key)
     tables = tuple(_entry(table) for table in layout.tables)
     by_words = _value_by_words(game.name, network, tables, turned, offset)
+    if fold is not None:
+        by_words = _folded(by_words, fold, game.name, network.key)
+    size = layout.entries * network.sets
+    age = make_age(game, size) if network.by_age else None
+    if age is not None:
+        value, by_words = (_by_age(plain, age, game.name, network.key) for plain in (value, by_words))
     return Evaluator(
         network=network,
         layout=layout,
         entries=layout.entries,
-        size=layout.entries * network.sets,
+        tables_size=size,
+        size=size + network.ages,
         reads=network.reads,
         value=value,
         turned=turned,
@@ -91,8 +104,9 @@ def evaluator(game: Game, network: Network) -> Evaluator:
         flip=_word_rule("flip"),
         transpose=_word_rule("transpose"),
         tables=tables,
-        value_by_words=by_words if fold is None else _folded(by_words, fold, game.name, network.key),
+        value_by_words=by_words,
         fold=fold,
+        age=age,
     )
 
 
@@ -105,6 +119,16 @@ def _folded(plain: Callable[..., Any], fold: Callable[..., Any], *key: object) -
         return scale * plain(weights, board, aux)  # type: ignore[no-any-return]
 
     return folded
+
+
+def _by_age(plain: Callable[..., Any], age: Callable[..., Any], *key: object) -> Callable[..., Any]:
+    """What the tables say and what is usual, together."""
+
+    @rule_for("by age", plain.__name__, *key)
+    def by_age(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
+        return weights[age(board, aux)] + plain(weights, board, aux)  # type: ignore[no-any-return]
+
+    return by_age
 
 
 def _turned(network: Network) -> Callable[..., Any]:

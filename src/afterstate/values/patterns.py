@@ -65,6 +65,7 @@ class Network:
     fold: int = 0  # 2048: from this tile index on, boards are brought down before the tables see them; 0 never
     turned: bool = False  # by hint, on boards turned so that the slide is always left
     fold_scale: int = 2  # what the value is times for each time that a board is brought down: 1 or 2
+    by_age: bool = False  # one more table, of what is usual so far into a game
 
     @property
     def symmetries(self) -> int:
@@ -81,14 +82,21 @@ class Network:
         return (1 << len(self.stages)) * (HINTS if self.by_hint else 1)
 
     @property
+    def ages(self) -> int:
+        """Entries of the table of ages."""
+        return AGES if self.by_age else 0
+
+    @property
     def key(self) -> str:
         """Tells networks apart in the cache of compiled code."""
         patterns = ",".join(write_pattern(pattern) for pattern in self.patterns)
         stages = ",".join(map(str, self.stages))
-        return f"{patterns}/{stages}/{int(self.by_hint)}{int(self.turned)}/{self.fold}/{self.fold_scale}"
+        by = f"{int(self.by_hint)}{int(self.turned)}{int(self.by_age)}"
+        return f"{patterns}/{stages}/{by}/{self.fold}/{self.fold_scale}"
 
 
 HINTS = 4  # 1, 2, 3, or a bonus
+AGES = 4096
 
 
 def write_pattern(pattern: Pattern) -> str:
@@ -117,6 +125,7 @@ def parse_network(
     fold: int = 0,
     turned: bool = True,
     fold_scale: int = 2,
+    by_age: bool = False,
 ) -> Network:
     """The network that `text` names or lists. `turned` matters to networks by hint, `fold_scale` to folded ones.
 
@@ -141,7 +150,8 @@ def parse_network(
         raise Mistake(f"a fold makes values 1 or 2 times as large, not {fold_scale} times")
     turned = by_hint and turned
     patterns = _turned(tuple(found)) if turned else tuple(found)
-    return Network(text, patterns, tuple(sorted(set(stages))), by_hint, fold, turned, fold_scale if fold else 2)
+    scale = fold_scale if fold else 2
+    return Network(text, patterns, tuple(sorted(set(stages))), by_hint, fold, turned, scale, by_age)
 
 
 def _turned(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:

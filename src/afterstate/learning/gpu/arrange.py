@@ -13,11 +13,13 @@ import numpy as np
 from afterstate.games.compiler import Array
 from afterstate.values.layout import Table
 from afterstate.values.ntuple import Evaluator
+from afterstate.values.patterns import AGES
 
 from .machine import BLOCK, SIMULATED, cuda, device, launched, thread_number, uint64
 
 GRID = (1, BLOCK) if SIMULATED else (2048, BLOCK)
 ZERO, ONE = np.uint64(0), np.uint64(1)
+BITS_OF_AGES = (AGES - 1).bit_length()  # their order is the same everywhere
 
 
 @device
@@ -69,14 +71,19 @@ class Arrangement:
             size = 16 ** len(table.cells)
             self.tables.append((cuda.to_device(moves_of(table)), table.offset, base, size))
             base += size
+        self.sets = evaluator.network.sets
+        self.ages = cuda.to_device(np.repeat(np.arange(BITS_OF_AGES, dtype=np.uint64), 2).reshape(-1, 2))
+        self.first_age, self.last = np.uint64(evaluator.tables_size), evaluator.size
 
     def _each_table(self, kernel: Any, here: Any, there: Any, words: int) -> None:
         records = there.reshape(there.size // words, words)
-        for start in range(0, records.shape[0], self.entries):
+        for start in range(0, self.sets * self.entries, self.entries):
             for moves, offset, base, size in self.tables:
                 kernel[GRID](
                     here, records, moves, np.uint64(start + offset), np.uint64(start + base), np.uint64(size)
                 )
+        if self.first_age < self.last:
+            kernel[GRID](here, records, self.ages, self.first_age, self.first_age, np.uint64(AGES))
         cuda.synchronize()
 
     def to_gpu(self, there: Any, here: Array, words: int = 1) -> None:

@@ -20,16 +20,13 @@ from afterstate.games.errors import Mistake
 
 from .arrange import Arrangement
 from .machine import BLOCK, LANES, SIMULATED, bits_of, cuda, device, float_of, launched, thread_number, uint64
-from .starts import RESTART, Marks, Pool, make_begin, new_marks, restock
+from .starts import RATE, RESTART, RUNNING, SETTINGS, Marks, Pool, make_begin, new_marks, restock, zeros
 from .steps import (
     BEST,
     GAMES,
     MOVES,
-    RATE,
     REPLAYS,
-    RUNNING,
     SCORE,
-    SETTINGS,
     STATS,
     TILES,
     Lesson,
@@ -40,7 +37,7 @@ from .steps import (
 )
 
 STEPS_A_GRAPH = 32
-WITHIN_A_STEP = ("hit", "hit_auxes", "owned")
+WITHIN_A_STEP = ("hit", "hit_auxes", "hit_ages", "owned")
 WIDE = (1, BLOCK) if SIMULATED else (2048, BLOCK)  # a grid for loops over all weights
 HIGH_HALF, TWO, ZERO = np.uint64(32), np.uint64(2), np.uint64(0)
 GAMES_A_BLOCK = BLOCK // LANES
@@ -156,14 +153,9 @@ class Learner:
         self._deal(seed)
 
     def _new_slots(self) -> tuple[Slots, Marks]:
-        n, words = self.games, {"u": np.uint64, "f": np.float32, "i": np.int32}
-        owned = np.uint8 if len(self.lesson.tables.entries) <= 8 else np.int32
-
-        def zeros(kind: str, *shape: int) -> Any:
-            return cuda.to_device(np.zeros(shape, words[kind]))
-
+        n, owned = self.games, np.uint8 if len(self.lesson.tables.entries) <= 8 else np.int32
         slots = Slots._make(
-            [*(zeros(kind, n) for kind in "uuuuufffiiuu"), cuda.to_device(np.zeros(LANES * n, owned))]
+            [*(zeros(kind, n) for kind in "uuuuufffiiuuuu"), cuda.to_device(np.zeros(LANES * n, owned))]
         )
         return slots, new_marks(self.lesson.start, n)
 
@@ -211,7 +203,7 @@ class Learner:
             restock(self.marks, self.slots)
 
     def set_rate(self, rate: float, restart: float = 0.0) -> None:
-        """The rate from now on, and the share of finished games that start again from a bookmark."""
+        """The rate from now on, and the share of finished games that go on from a position met before."""
         new = np.zeros(SETTINGS, np.float32)
         new[RATE], new[RESTART], new[RUNNING] = rate, restart, 1
         if self.graph is None:
@@ -305,7 +297,8 @@ class Learner:
 
     def _lasting(self) -> dict[str, Any]:
         """The arrays of the games in flight that matter between two steps."""
-        slots = {name: array for name, array in self.slots._asdict().items() if name not in WITHIN_A_STEP}
+        left_out = WITHIN_A_STEP if self.lesson.by_age else (*WITHIN_A_STEP, "ages")
+        slots = {name: array for name, array in self.slots._asdict().items() if name not in left_out}
         return slots | {f"mark_{name}": array for name, array in self.marks._asdict().items()}
 
     def host_games(self) -> dict[str, Array]:

@@ -41,10 +41,12 @@ def make_after_value(lesson: Lesson) -> Callable[..., Any]:
     """after_value(weights, after, aux): the value of an afterstate, for networks of afterstates and of states."""
     part = make_expectation(lesson) if lesson.of_states else make_plain_worth(lesson)
     see = as_it_is if lesson.of_states or lesson.view is None else lesson.view
+    by_age, age_of = lesson.by_age, lesson.age_of
 
     @device
     def after_value(weights: Array, after: np.uint64, aux: np.uint64) -> Any:
         """Summed pair by pair, as on the CPU: the same value to the last bit."""
+        usual = weights[age_of(after, aux)] if by_age else NOTHING
         after, aux, scale = see(after, aux)
         low = (part(weights, after, aux, 0, 1) + part(weights, after, aux, 1, 1)) + (
             part(weights, after, aux, 2, 1) + part(weights, after, aux, 3, 1)
@@ -52,7 +54,7 @@ def make_after_value(lesson: Lesson) -> Callable[..., Any]:
         high = (part(weights, after, aux, 4, 1) + part(weights, after, aux, 5, 1)) + (
             part(weights, after, aux, 6, 1) + part(weights, after, aux, 7, 1)
         )
-        return (low + high) * scale
+        return usual + (low + high) * scale
 
     return after_value
 

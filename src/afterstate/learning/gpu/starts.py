@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from .steps import Lesson, Slots
 
 ZERO, MILLION = np.uint64(0), np.uint64(1_000_000)
-RESTART = 1  # place in `settings` of the share of finished games that go on from a position met before
+# Places in `settings`: the learning rate, the share of finished games that go on from a position met before, and
+# whether anything moves at all.
+RATE, RESTART, RUNNING = range(3)
+SETTINGS = 3
 FIRST_BOOKMARK, SPREAD = 512, np.uint64(511)  # moves, spread up to 1023
 LEVELS, DEPTH, MOVES_A_LEVEL = 64, 1024, 512  # of the pool
 
@@ -52,13 +55,13 @@ class Pool(NamedTuple):
 Marks = Bookmarks | Pool
 
 
+def zeros(kind: str, *shape: int) -> Any:
+    """An array on the GPU, its kind by a letter."""
+    return cuda.to_device(np.zeros(shape, {"u": np.uint64, "f": np.float32, "i": np.int32}[kind]))
+
+
 def new_marks(start: str, games: int) -> Marks:
     """Nothing met yet."""
-    words = {"u": np.uint64, "i": np.int32}
-
-    def zeros(kind: str, *shape: int) -> Any:
-        return cuda.to_device(np.zeros(shape, words[kind]))
-
     if start == "carousel":
         counts = (zeros("i", size) for size in (LEVELS, LEVELS, 1, games))
         return Pool(*(zeros(kind, LEVELS, DEPTH) for kind in "uuii"), *counts)

@@ -45,24 +45,24 @@ from .machine import (
     times,
     uint64,
 )
-from .starts import Marks, make_begin, make_bookmark
-from .tables import Tables, hit_of, make_collect, make_read, make_settle, tables_of
+from .starts import RATE, RUNNING, Marks, make_begin, make_bookmark
+from .tables import (
+    Tables,
+    hit_of,
+    make_collect,
+    make_collect_age,
+    make_read,
+    make_settle,
+    make_settle_age,
+    tables_of,
+)
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 NOTHING, WHOLE = np.float32(0), np.float32(1)
-GAMES, SCORE, MOVES, BEST, REPLAYS, TILES = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-)  # places in `stats`; then a count a tile
+GAMES, SCORE, MOVES, BEST, REPLAYS, TILES = range(6)  # places in `stats`; then a count a tile
 STATS = 32
 SCALE_SHIFT, SCALE_BITS = 25, 31  # where an exchanged `info` holds the logarithm of a scale
 EXPONENT, ONE_EXPONENT = np.uint64(23), np.uint64(127)  # of a float32
-RATE, RUNNING = 0, 2  # places in `settings`, beside RESTART; nothing moves unless RUNNING
-SETTINGS = 3
 
 
 class Slots(NamedTuple):
@@ -80,6 +80,8 @@ class Slots(NamedTuple):
     moves: Any  # [games] int32
     hit: Any  # [games] uint64, the position collected in this step
     hit_auxes: Any  # [games] uint64
+    ages: Any  # [games] uint64, the place of the age of `before` (networks by age)
+    hit_ages: Any  # [games] uint64, that place if this game owns it in this step, else 0
     owned: Any  # [games × 8] int32, the weights that each lane owns in this step
 
 
@@ -101,6 +103,15 @@ class Lesson:
     @property
     def tables(self) -> Tables:
         return tables_of(self.evaluator)
+
+    @property
+    def by_age(self) -> bool:
+        return self.evaluator.age is not None
+
+    @property
+    def age_of(self) -> Callable[..., Any]:
+        """(board, aux) -> the place of its age, in networks by age."""
+        return self.evaluator.age or self.evaluator.offset
 
     @property
     def replays(self) -> bool:
@@ -284,6 +295,7 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
     """The kernel that chooses by the values of afterstates, and collects their errors."""
     best_move, learn = make_best(lesson, make_plain_worth(lesson), lesson.view), make_learn(lesson)
     finish, go_on, folds = make_finish(lesson), make_go_on(lesson), lesson.view is not None
+    by_age, age_of, collect_age = lesson.by_age, lesson.age_of, make_collect_age(lesson.words)
 
     @launched
     def choose(
@@ -298,14 +310,21 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
         total, value, after, after_aux, reward, seen, seen_aux, scale = best_move(
             weights, rows, slots.boards[g], slots.auxes[g], lane
         )
-        owned = int32(0)
+        owned, age, age_before, hit_age = int32(0), ZERO, slots.ages[g], ZERO
+        if by_age and after != ZERO:
+            age = age_of(slots.boards[g], slots.auxes[g])  # a slide keeps it
+            total, value = total + weights[age], value + weights[age]
         if before != ZERO:
             error = (gain + total) - value_before
+            if by_age and lane == 0:
+                hit_age = collect_age(records, age_before, error)
             owned = learn(weights, records, before, before_aux, lane, error / scale_before if folds else error)
         slots.owned[thread] = owned
         meet()
         if lane == 0:
             slots.hit[g], slots.hit_auxes[g] = before, before_aux
+            if by_age:
+                slots.ages[g], slots.hit_ages[g] = age, hit_age
             if after == ZERO:
                 finish(rows, g, slots, marks, stats, settings)
             else:
@@ -360,11 +379,16 @@ def make_apply(lesson: Lesson) -> Any:
     tables = lesson.tables
     see = (lesson.view or as_it_is) if lesson.of_states else as_it_is  # hits of afterstates are as they were seen
     settle, board_of_lane, offset_of = make_settle(tables, lesson.words), tables.board_of, tables.offset_of
+    by_age, settle_age = lesson.by_age, make_settle_age(lesson.words)
 
     @launched
     def apply(weights: Array, records: Array, slots: Slots, settings: Array) -> None:
         thread = thread_number()
         owned = int32(slots.owned[thread])
+        if by_age and thread & LANE_MASK == ZERO and settings[RUNNING] != NOTHING:
+            age = slots.hit_ages[thread >> LANE_BITS]
+            if age != ZERO:
+                settle_age(weights, records, age)
         if owned != 0 and settings[RUNNING] != NOTHING:
             g = thread >> LANE_BITS
             board, aux, _ = see(slots.hit[g], slots.hit_auxes[g])

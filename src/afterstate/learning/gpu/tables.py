@@ -28,6 +28,7 @@ from afterstate.games.compiler import Array
 from afterstate.games.errors import Mistake
 from afterstate.values.ntuple import Evaluator
 
+from ..rules import AGE_RATE
 from .machine import (
     LANES,
     bits_of,
@@ -93,7 +94,7 @@ def tables_of(evaluator: Evaluator) -> Tables:
         offset_of=evaluator.offset,
         symmetries=network.symmetries,
         by_aux=network.by_hint,
-        stage_size=evaluator.size >> len(network.stages) if network.stages else 0,
+        stage_size=evaluator.tables_size >> len(network.stages) if network.stages else 0,
         weights=evaluator.size,
         reads=evaluator.reads,
     )
@@ -406,4 +407,38 @@ def _settle_tc(tables: Tables, others: Link, pattern: int) -> Link:
     return settle
 
 
-__all__ = ["Tables", "hit_of", "make_collect", "make_read", "make_settle", "tables_of"]
+def make_collect_age(words: int) -> Link:
+    """collect_age(records, age, error): hit the record of an age; its place for the one that owns it, else 0."""
+    stride = np.uint64(words)
+
+    @device
+    def collect_age(records: Array, age: Word, error: Any) -> Any:
+        found = cuda.atomic.add(records, age * stride, hit_of(error))
+        return age if found == ZERO else ZERO
+
+    return collect_age
+
+
+def make_settle_age(words: int) -> Link:
+    """settle_age(weights, records, age): apply and clear the record of an age."""
+    stride = np.uint64(words)
+
+    @device
+    def settle_age(weights: Array, records: Array, age: Word) -> None:
+        hits, total = taken_apart(records[age * stride])
+        records[age * stride] = ZERO
+        weights[age] += batch_step(total, AGE_RATE, hits)
+
+    return settle_age
+
+
+__all__ = [
+    "Tables",
+    "hit_of",
+    "make_collect",
+    "make_collect_age",
+    "make_read",
+    "make_settle",
+    "make_settle_age",
+    "tables_of",
+]
