@@ -301,9 +301,11 @@ def play_plainly(lesson: Lesson, weights: Any, seed: int, number: int, two_layer
     return [score, moves, int(rules.largest(board, aux))]
 
 
-@pytest.mark.parametrize(("game", "layers"), [("2048", 1), ("threes", 1), ("threes", 2)])
-def test_games_played_there_are_the_games_played_here(game: str, layers: int) -> None:
-    lesson = lesson_of(game, "01,56")
+@pytest.mark.parametrize(
+    ("game", "layers", "by_age"), [("2048", 1, False), ("2048", 1, True), ("threes", 1, False), ("threes", 2, True)]
+)
+def test_games_played_there_are_the_games_played_here(game: str, layers: int, by_age: bool) -> None:
+    lesson = lesson_of(game, "01,56", by_age=by_age)
     weights = (100 * np.random.default_rng(2).random(lesson.tables.weights)).astype(np.float32)
     seen: list[int] = []
 

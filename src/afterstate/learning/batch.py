@@ -4,7 +4,7 @@ In every step all games in flight make one move against frozen weights. A weight
 add up to Σδ then moves by (Σδ / c) / m · (1 − (1 − α)^c), where m is the number of entries read for a position: what
 c equal updates, one after the other, come to, and never more than one full step (the normalisation of SIRT in
 tomography). For temporal coherence α is the rate times |E| / A of that weight, E grows by Σδ and A by |Σδ|. What is
-usual at an age moves in the same way at its own rate, undivided.
+usual at an age moves in the same way at its own rate, and never more than a tenth of the way.
 
 All arithmetic is float32 in the order of the GPU's lanes, so the weights agree bit for bit.
 """
@@ -22,7 +22,7 @@ from afterstate.games.chance import seed_of
 from afterstate.games.compiler import Array
 from afterstate.values.ntuple import Evaluator
 
-from .rules import AGE_RATE
+from .rules import AGE_RATE, AGE_SHARE
 
 F = np.float32
 NOTHING = np.float32(0)
@@ -151,12 +151,16 @@ class BatchLearner:
             self.weights[place] = promoted[place]
             self._settle(place, count, F(total) * F(1 / SIXTEENTHS))
         for place, (count, total) in self.hit_ages.items():
-            self.weights[place] += _mean_step(F(total) * F(1 / SIXTEENTHS), AGE_RATE, count)
+            step = _mean_step(F(total) * F(1 / SIXTEENTHS), F(AGE_RATE / AGE_SHARE), count)
+            self.weights[place] += F(step * AGE_SHARE)
 
     def _collect(self, slot: BatchGame, target: np.float32, hits: dict[int, list[int]]) -> None:
         if slot.before is None:
             return
-        error = F(F(slot.gain + target) - slot.value)
+        known = slot.value
+        if self.evaluator.age is not None:
+            known = F(known + self.weights[int(self.evaluator.age(*slot.before))])
+        error = F(F(slot.gain + target) - known)
         board, aux, scale = self.seen(*slot.before)
         sixteenths = math.floor(F(error / scale) * F(SIXTEENTHS) + F(0.5))
         for places in self.places(board, aux):
@@ -169,8 +173,7 @@ class BatchLearner:
     def _turn_of_afterstates(self, slot: BatchGame, hits: dict[int, list[int]]) -> BatchGame:
         total, value, after, reward = self.best_move(slot)
         if after is not None and self.evaluator.age is not None:
-            usual = F(self.weights[int(self.evaluator.age(slot.board, slot.aux))])
-            total, value = F(total + usual), F(value + usual)
+            total = F(total + self.weights[int(self.evaluator.age(slot.board, slot.aux))])
         self._collect(slot, total, hits)
         if after is None:
             return self._finished(slot)

@@ -30,6 +30,7 @@ from ..values.patterns import HINTS, Network
 ZERO, ONE = np.float32(0), np.float32(1)
 NO_MEMORY = 2  # length of a memory that nobody uses
 AGE_RATE = np.float32(0.005)  # 0.003 and 0.01 teach as well, 0.05 much worse
+AGE_SHARE = np.float32(0.1)  # of the mean error: the most that a batch of games moves an age at once
 
 
 @rule

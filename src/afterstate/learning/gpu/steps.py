@@ -8,7 +8,8 @@ afterstates   best of r + V(after);        error of the afterstate before = rewa
 states        best of r + E[V(next)];      error of the state before      = reward since + V(now) - V(before)
 
 V(before) is the value seen when its move was chosen: reading it anew would cost a fifth of all reads, and learns less
-well. When a game ends, its last afterstate (or the final state) moves towards 0 and the slot starts a new game.
+well. What is usual at its age is read anew: both ages are mostly the same one, which must not run ahead of itself.
+When a game ends, its last afterstate (or the final state) moves towards 0 and the slot starts a new game.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Slots(NamedTuple):
     rngs: Any  # [games] uint64
     before: Any  # [games] uint64, 0 when a game has just begun; an afterstate as the tables see it
     before_auxes: Any  # [games] uint64
-    values: Any  # [games] float32, V(before)
+    values: Any  # [games] float32, what the tables say of `before`
     gains: Any  # [games] float32, reward since `before`
     scales: Any  # [games] float32, what the tables' value of `before` is times (folded networks)
     scores: Any  # [games] int32
@@ -313,8 +314,10 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
         owned, age, age_before, hit_age = int32(0), ZERO, slots.ages[g], ZERO
         if by_age and after != ZERO:
             age = age_of(slots.boards[g], slots.auxes[g])  # a slide keeps it
-            total, value = total + weights[age], value + weights[age]
+            total += weights[age]
         if before != ZERO:
+            if by_age:
+                value_before += weights[age_before]
             error = (gain + total) - value_before
             if by_age and lane == 0:
                 hit_age = collect_age(records, age_before, error)

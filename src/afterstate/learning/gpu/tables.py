@@ -28,7 +28,7 @@ from afterstate.games.compiler import Array
 from afterstate.games.errors import Mistake
 from afterstate.values.ntuple import Evaluator
 
-from ..rules import AGE_RATE
+from ..rules import AGE_RATE, AGE_SHARE
 from .machine import (
     LANES,
     bits_of,
@@ -421,13 +421,13 @@ def make_collect_age(words: int) -> Link:
 
 def make_settle_age(words: int) -> Link:
     """settle_age(weights, records, age): apply and clear the record of an age."""
-    stride = np.uint64(words)
+    stride, rate = np.uint64(words), np.float32(AGE_RATE / AGE_SHARE)
 
     @device
     def settle_age(weights: Array, records: Array, age: Word) -> None:
         hits, total = taken_apart(records[age * stride])
         records[age * stride] = ZERO
-        weights[age] += batch_step(total, AGE_RATE, hits)
+        weights[age] += batch_step(total, rate, hits) * AGE_SHARE
 
     return settle_age
 
