@@ -41,6 +41,7 @@ from .machine import (
     load_pair,
     minus,
     store_pair,
+    times,
     uint64,
 )
 
@@ -427,7 +428,7 @@ def make_settle_age(words: int) -> Link:
     def settle_age(weights: Array, records: Array, age: Word) -> None:
         hits, total = taken_apart(records[age * stride])
         records[age * stride] = ZERO
-        weights[age] += batch_step(total, rate, hits) * AGE_SHARE
+        weights[age] += times(batch_step(total, rate, hits), AGE_SHARE)
 
     return settle_age
 
