@@ -43,6 +43,7 @@ def visits_of(model: Model, moves: int) -> Array:
         by_hint=network.by_hint,
         turned=network.turned,
         fold_scale=network.fold_scale,
+        by_age=network.by_age,
         rule="td",
         moves=moves,
         threads=1,

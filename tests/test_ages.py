@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from afterstate import games
 from afterstate.games import Game, Mistake
 from afterstate.learning.config import TrainConfig
+from afterstate.learning.cpu import CpuTrainer
 from afterstate.learning.runs import Run
 from afterstate.values.files import Model, open_model, save_model
 from afterstate.values.ntuple import evaluator
@@ -61,6 +62,29 @@ def test_files_keep_the_table_of_ages(tmp_path: Path) -> None:
     model = open_model(save_model(Model(game, network, weights), tmp_path / "by-age.safetensors"))
     assert model.network == network
     assert np.array_equal(model.weights, weights)
+
+
+def test_packed_files_keep_the_ages_as_they_are(tmp_path: Path) -> None:
+    game, network = games.get("2048"), parse_network("tiny", by_age=True)
+    weights = np.random.default_rng(3).normal(0, 1000, evaluator(game, network).size).astype(np.float32)
+    seldom = np.ones(weights.size)
+    model = Model(game, network, weights)
+    found = open_model(save_model(model, tmp_path / "packed.safetensors", packed=True, limit=2000, importance=seldom))
+    assert np.array_equal(found.weights[-AGES:], weights[-AGES:])
+    assert 0 < np.count_nonzero(found.weights[:-AGES]) < weights.size - AGES  # the limit left most of the others out
+    packed = (tmp_path / "packed.safetensors").read_bytes()
+    (tmp_path / "other.safetensors").write_bytes(packed.replace(b'"ages"', b'"days"'))
+    with pytest.raises(Mistake, match="its ages do not fit"):
+        open_model(tmp_path / "other.safetensors")
+
+
+def test_a_rate_of_zero_teaches_nothing() -> None:
+    trainer = CpuTrainer(TrainConfig(network="012,0145", by_age=True, threads=1, games=1))
+    trainer.advance(5000, 1 << 40, 1.0)
+    before = trainer.weights()
+    trainer.advance(5000, 1 << 40, 0.0)
+    assert before[-AGES:].any()
+    assert np.array_equal(before, trainer.weights())
 
 
 def test_resumed_runs_go_on_to_the_same_weights(tmp_path: Path) -> None:

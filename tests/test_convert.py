@@ -59,6 +59,14 @@ HAND_MADE = {
 }
 
 
+def test_folds_and_ages_do_not_fit(tmp_path: Path) -> None:
+    for network in (parse_network("tiny", (), False, 13), parse_network("tiny", by_age=True)):
+        model = Model(games.get("2048"), network, np.zeros(size_of(network), np.float32))
+        with pytest.raises(Mistake, match="without --fold and --by-age"):
+            export_model(model, tmp_path / "w", "tdl2048", PLAIN)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("form", FOREIGN)
 def test_reads_hand_made_bytes(form: str, tmp_path: Path) -> None:
     path = tmp_path / "file"

@@ -57,6 +57,7 @@ def run(command: Command) -> int:
     config = TrainConfig(
         network=NETWORK,
         fold=FOLD,
+        by_age=True,
         decay=DECAY,
         rate=RATE,
         block=500,

@@ -150,7 +150,7 @@ class BatchLearner:
         for place, (count, total) in hits.items():
             self.weights[place] = promoted[place]
             self._settle(place, count, F(total) * F(1 / SIXTEENTHS))
-        for place, (count, total) in self.hit_ages.items():
+        for place, (count, total) in self.hit_ages.items() if self.rate else ():
             step = _mean_step(F(total) * F(1 / SIXTEENTHS), F(AGE_RATE / AGE_SHARE), count)
             self.weights[place] += F(step * AGE_SHARE)
 

@@ -30,7 +30,7 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
     look, total_of, pick, own, choose = part.look, part.total_of, part.pick, part.own, chooser(part.total, part.key)
     open_episode, close, note, spawn = part.open, part.close, part.note, game.rules.spawn
     learn, folds = adjust_coherently if coherent else adjust, bool(network.fold)
-    age, by_age = found.age or found.offset, network.by_age
+    age, by_age = found.age or found.offset, network.by_age  # without ages none is asked for
 
     @kernel("forward", part.key, coherent, history, title=f"the {network.name} trainer for {game.name}")
     def train(
@@ -59,7 +59,7 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
                         before *= scales[(t - 1) % history]
                     if by_age:
                         before += weights[seat.age[g]]
-                        adjust_age(weights, memory, seat.age[g], value - before, coherent)
+                        adjust_age(weights, memory, seat.age[g], value - before, rate, coherent)
                     errors[(t - 1) % history] = value - before
                     ripe = t - history
                     for q in range(max(ripe, 0), ripe + 1 if n else t):

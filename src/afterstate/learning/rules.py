@@ -63,10 +63,15 @@ def adjust_coherently(weights: Array, memory: Array, entries: Array, error: np.f
 
 
 @rule
-def adjust_age(weights: Array, memory: Array, age: np.uint64, error: np.float32, coherent: bool) -> None:
-    """What is usual at an age moves a little by every error met there; a memory takes note, as with other entries."""
+def adjust_age(
+    weights: Array, memory: Array, age: np.uint64, error: np.float32, rate: np.float32, coherent: bool
+) -> None:
+    """What is usual at an age moves a little by every error met there, unless the rate is 0 and nothing learns.
+
+    A memory takes note, as with other entries.
+    """
     i = np.int64(age)
-    weights[i] += AGE_RATE * error
+    weights[i] += error * (AGE_RATE if rate > ZERO else ZERO)
     if coherent:
         memory[2 * i] += error
         memory[2 * i + 1] += abs(error)

@@ -75,6 +75,11 @@ def export_model(model: Model, path: Path, form: str, numbering: Numbering) -> i
             f"{model.name} keeps {network.sets} sets of tables (stages, hints): a {form} file has room for one, "
             "so only networks without stages and without tables by hint can be written"
         )
+    if network.fold or network.by_age:
+        raise Mistake(
+            f"{model.name} sees large boards folded or goes by age, which a {form} file cannot say: "
+            "only networks without --fold and --by-age can be written"
+        )
     if form == "tdl2048" and max(map(len, network.patterns)) > LONGEST:
         raise Mistake(f"a tdl2048 file names patterns of at most {LONGEST} cells")
     if form in ("demo", "tdl2048") and (base, numbering.first) != (NIBBLE, "low"):

@@ -1,8 +1,8 @@
 """Model files: safetensors with metadata, opened by memory map whatever their size.
 
 A full model holds one tensor `weights`, ready to be mapped. A packed model, for shipping, keeps only the entries that
-were ever learnt, a byte each, compressed (packing.py); it is unpacked into memory when opened. The metadata name the
-game, the network and how it was trained.
+were ever learnt, a byte each, compressed (packing.py), and the table of ages as it is; it is unpacked into memory
+when opened. The metadata name the game, the network and how it was trained.
 """
 
 from __future__ import annotations
@@ -84,7 +84,11 @@ def save_model(
     check_finite(path, model.weights)
     metadata = _metadata(model)
     if packed:
-        tensors: dict[str, Array] = {"packed": zip_weights(model.weights, limit, importance)}
+        tables = len(model.weights) - model.network.ages
+        met = None if importance is None else importance[:tables]
+        tensors: dict[str, Array] = {"packed": zip_weights(model.weights[:tables], limit, met)}
+        if model.network.by_age:
+            tensors["ages"] = model.weights[tables:]
         metadata["packed"] = PACKING
     else:
         tensors = {"weights": model.weights}
@@ -196,14 +200,21 @@ def open_model(source: Path | str | None = None, game: Game | str | None = None)
         model_game = game
     size = size_of(network)
     if "packed" in metadata:
-        weights = _unpack(path, header, metadata["packed"], start, size)
+        weights = _unpack(path, header, metadata["packed"], start, size - network.ages)
+        if network.by_age:
+            weights = np.concatenate([weights, _fitting(path, header, "ages", start, network.ages)])
     else:
-        tensor = header.get("weights", {})
-        if tensor.get("shape") != [size] or tensor.get("dtype") != "F32":
-            raise Mistake(f"{path}: its weights do not fit its network {network.name}")
-        weights = map_tensor(path, tensor, start)
+        weights = _fitting(path, header, "weights", start, size)
     check_finite(path, weights)
     return Model(model_game, network, weights, metadata["of"], json.loads(metadata["training"]), path)
+
+
+def _fitting(path: Path, header: Mapping[str, Any], name: str, start: int, size: int) -> Array:
+    """A tensor of so many numbers."""
+    tensor = header.get(name, {})
+    if tensor.get("shape") != [size] or tensor.get("dtype") != "F32":
+        raise Mistake(f"{path}: its {name} do not fit its network")
+    return map_tensor(path, tensor, start)
 
 
 def describe_model(path: Path) -> Model:

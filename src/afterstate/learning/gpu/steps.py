@@ -24,6 +24,7 @@ from afterstate.games import Game
 from afterstate.games.compiler import Array, rule
 from afterstate.values.ntuple import Evaluator
 
+from ..rules import AGE_SHARE
 from .machine import (
     LANE_BITS,
     LANE_MASK,
@@ -391,7 +392,7 @@ def make_apply(lesson: Lesson) -> Any:
         if by_age and thread & LANE_MASK == ZERO and settings[RUNNING] != NOTHING:
             age = slots.hit_ages[thread >> LANE_BITS]
             if age != ZERO:
-                settle_age(weights, records, age)
+                settle_age(weights, records, age, AGE_SHARE if settings[RATE] > NOTHING else NOTHING)
         if owned != 0 and settings[RUNNING] != NOTHING:
             g = thread >> LANE_BITS
             board, aux, _ = see(slots.hit[g], slots.hit_auxes[g])

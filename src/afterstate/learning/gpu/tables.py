@@ -421,14 +421,14 @@ def make_collect_age(words: int) -> Link:
 
 
 def make_settle_age(words: int) -> Link:
-    """settle_age(weights, records, age): apply and clear the record of an age."""
+    """settle_age(weights, records, age, share): apply a share of the record of an age, and clear it."""
     stride, rate = np.uint64(words), np.float32(AGE_RATE / AGE_SHARE)
 
     @device
-    def settle_age(weights: Array, records: Array, age: Word) -> None:
+    def settle_age(weights: Array, records: Array, age: Word, share: Any) -> None:
         hits, total = taken_apart(records[age * stride])
         records[age * stride] = ZERO
-        weights[age] += times(batch_step(total, rate, hits), AGE_SHARE)
+        weights[age] += times(batch_step(total, rate, hits), share)
 
     return settle_age
 
