@@ -20,7 +20,7 @@ import time
 from dataclasses import dataclass
 
 from afterstate.arena.evaluate import evaluate
-from afterstate.cli.demo import DECAY, FOLD, NETWORK, RATE
+from afterstate.cli.demo import RECIPE
 from afterstate.learning import Run, TrainConfig
 from afterstate.search.agents import make_agent
 
@@ -77,13 +77,13 @@ def compare_speed(path: str, thousands: int, rounds: int) -> None:
 
 def compare_strength(path: str, seconds: float, threads: int) -> None:
     """The peer has no time limit: it gets as many games as fit, found by doubling."""
-    config = TrainConfig(network=NETWORK, fold=FOLD, decay=DECAY, rate=RATE, seconds=seconds, threads=threads)
+    config = TrainConfig(**RECIPE, seconds=seconds, threads=threads)
     run = Run.begin(config, None)
     progress = run.train()
     model = run.model()
     result = evaluate(make_agent("greedy", model.game, model), 1000, 1, threads)
     ours = result.statistics.mean
-    print(f"afterstate {NETWORK} TC({DECAY}), {seconds:g} s, {progress.games:,} games: mean {ours:,.0f}", flush=True)
+    print(f"afterstate, as the demo learns, {seconds:g} s, {progress.games:,} games: mean {ours:,.0f}", flush=True)
     thousands, taken, mean = 8, 0.0, 0.0
     while taken < 0.9 * seconds:
         begin = time.perf_counter()

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from afterstate.learning.runs import Progress
 
 # What learns best in a minute on two cores (docs/performance.md).
-NETWORK, FOLD = "4x6+squares", "4096"
-DECAY = 0.5
-RATE = "1"
+RECIPE: dict[str, Any] = {"network": "4x6+squares", "fold": "4096", "by_age": True, "decay": 0.5, "rate": "1"}
 
 
 @dataclass
@@ -55,11 +53,7 @@ def run(command: Command) -> int:
     from afterstate.views.progress import TrainingView
 
     config = TrainConfig(
-        network=NETWORK,
-        fold=FOLD,
-        by_age=True,
-        decay=DECAY,
-        rate=RATE,
+        **RECIPE,
         block=500,
         seconds=command.seconds,
         threads=command.threads,
