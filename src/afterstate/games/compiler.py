@@ -13,6 +13,10 @@ Compiled code is kept on disk, one file a signature, beside the source or in the
 is a digest of everything that went in: the function, `key`, the argument types, the processor, the versions, and
 the sources of every room that the code may come from. So an edit never meets stale machine code, and two processes
 that compile at the same time cannot mix up each other's files (as Numba's own numbered index can).
+
+The linker knows a compiled function by its name and a number that Numba counts up in every process. The closures of
+one factory have the same name, and code from disk brings along the numbers of the process that made it: a loop could
+be linked to a function that was made for another network. So `key` becomes part of the name.
 """
 
 from __future__ import annotations
@@ -118,6 +122,8 @@ class _Store(FunctionCache):
 
 
 def _compile(function: Function, key: tuple[object, ...], title: str | None, **options: Any) -> Function:
+    if key:
+        function.__qualname__ += "_" + hashlib.sha256(repr(key).encode()).hexdigest()[:12]
     compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
     if COMPILED:
         with contextlib.suppress(RuntimeError):  # no folder to write to: compile anew in every process

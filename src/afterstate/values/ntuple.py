@@ -88,7 +88,8 @@ def evaluator(game: Game, network: Network) -> Evaluator:
     size = layout.entries * network.sets
     age = make_age(game, size) if network.by_age else None
     if age is not None:
-        value, by_words = (_by_age(plain, age, game.name, network.key) for plain in (value, by_words))
+        value = _by_age(value, age, "value", game.name, network.key)
+        by_words = _by_age(by_words, age, "value by words", game.name, network.key)
     return Evaluator(
         network=network,
         layout=layout,
@@ -124,7 +125,7 @@ def _folded(plain: Callable[..., Any], fold: Callable[..., Any], *key: object) -
 def _by_age(plain: Callable[..., Any], age: Callable[..., Any], *key: object) -> Callable[..., Any]:
     """What the tables say and what is usual, together."""
 
-    @rule_for("by age", plain.__name__, *key)
+    @rule_for("by age", *key)
     def by_age(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
         return weights[age(board, aux)] + plain(weights, board, aux)  # type: ignore[no-any-return]
 
