@@ -344,6 +344,16 @@ def test_a_trainer_goes_on_exactly_where_another_stopped() -> None:
     assert np.array_equal(first.state()["memory"], second.state()["memory"])
 
 
+def test_ages_outside_the_tables_are_refused() -> None:
+    trainer = GpuTrainer(replace(SETTINGS, by_age=True))
+    trainer.advance(4 * GAMES_A_BLOCK, 1 << 40, 1.0)
+    state = trainer.state()
+    trainer.restore(state)
+    state["games.ages"][1] = trainer.evaluator.size
+    with pytest.raises(Mistake, match="outside the tables"):
+        trainer.restore(state)
+
+
 def test_a_run_ends_with_a_model_that_the_cpu_reads(tmp_path: Path) -> None:
     phases = "td:0.1:0.4,tc:1:0.3,soften:1>0.1:0.3"
     run = Run.begin(replace(SETTINGS, phases=phases, stages="8"), tmp_path / "run")

@@ -200,20 +200,20 @@ def open_model(source: Path | str | None = None, game: Game | str | None = None)
         model_game = game
     size = size_of(network)
     if "packed" in metadata:
-        weights = _unpack(path, header, metadata["packed"], start, size - network.ages)
+        weights = _unpack(path, header, metadata["packed"], start, size)
         if network.by_age:
-            weights = np.concatenate([weights, _fitting(path, header, "ages", start, network.ages)])
+            weights[size - network.ages :] = _fitting(path, header, "ages", start, network.ages, network)
     else:
-        weights = _fitting(path, header, "weights", start, size)
+        weights = _fitting(path, header, "weights", start, size, network)
     check_finite(path, weights)
     return Model(model_game, network, weights, metadata["of"], json.loads(metadata["training"]), path)
 
 
-def _fitting(path: Path, header: Mapping[str, Any], name: str, start: int, size: int) -> Array:
+def _fitting(path: Path, header: Mapping[str, Any], name: str, start: int, size: int, network: Network) -> Array:
     """A tensor of so many numbers."""
     tensor = header.get(name, {})
     if tensor.get("shape") != [size] or tensor.get("dtype") != "F32":
-        raise Mistake(f"{path}: its {name} do not fit its network")
+        raise Mistake(f"{path}: its {name} do not fit its network {network.name}")
     return map_tensor(path, tensor, start)
 
 

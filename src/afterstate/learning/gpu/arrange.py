@@ -15,16 +15,11 @@ from afterstate.values.layout import Table
 from afterstate.values.ntuple import Evaluator
 from afterstate.values.patterns import AGES
 
-from .machine import BLOCK, SIMULATED, cuda, device, launched, thread_number, uint64
+from .machine import BLOCK, SIMULATED, cuda, device, launched, stride, thread_number, uint64
 
 GRID = (1, BLOCK) if SIMULATED else (2048, BLOCK)
 ZERO, ONE = np.uint64(0), np.uint64(1)
 BITS_OF_AGES = (AGES - 1).bit_length()  # their order is the same everywhere
-
-
-@device
-def stride() -> Any:
-    return uint64(cuda.gridDim.x) * uint64(cuda.blockDim.x)
 
 
 @device

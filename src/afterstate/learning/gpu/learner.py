@@ -19,7 +19,7 @@ from afterstate.games.compiler import Array
 from afterstate.games.errors import Mistake
 
 from .arrange import Arrangement
-from .machine import BLOCK, LANES, SIMULATED, bits_of, cuda, device, float_of, launched, thread_number, uint64
+from .machine import BLOCK, LANES, SIMULATED, bits_of, cuda, float_of, launched, stride, thread_number, uint64
 from .starts import RATE, RESTART, RUNNING, SETTINGS, Marks, Pool, make_begin, new_marks, restock, zeros
 from .steps import (
     BEST,
@@ -42,11 +42,6 @@ WIDE = (1, BLOCK) if SIMULATED else (2048, BLOCK)  # a grid for loops over all w
 HIGH_HALF, TWO, ZERO = np.uint64(32), np.uint64(2), np.uint64(0)
 GAMES_A_BLOCK = BLOCK // LANES
 MOST_GAMES = 1 << 16  # so that a record counts every hit of a step: 20 bits, at most 8 hits a game
-
-
-@device
-def stride() -> Any:
-    return uint64(cuda.gridDim.x) * uint64(cuda.blockDim.x)
 
 
 @launched

@@ -243,6 +243,12 @@ def thread_number() -> Any:
     return uint64(cuda.blockIdx.x) * uint64(cuda.blockDim.x) + uint64(cuda.threadIdx.x)
 
 
+@device
+def stride() -> Any:
+    """How many threads there are: how far a loop over an array goes at a time."""
+    return uint64(cuda.gridDim.x) * uint64(cuda.blockDim.x)
+
+
 __all__ = [
     "BLOCK",
     "LANES",
@@ -268,6 +274,7 @@ __all__ = [
     "meet",
     "minus",
     "store_pair",
+    "stride",
     "sum_lanes",
     "sum_lanes_4",
     "thread_number",

@@ -138,6 +138,8 @@ class GpuTrainer:
             self.learner.set_memory(np.asarray(state["memory"]))
         if averaged:
             self.learner.set_average(np.asarray(state["mean"]), averaged)
+        if "games.ages" in state and np.max(state["games.ages"]) >= self.evaluator.size:
+            raise Mistake("ages points outside the tables")
         prefix = "games."
         self.learner.set_games({name.removeprefix(prefix): state[name] for name in state if name.startswith(prefix)})
 
