@@ -55,21 +55,24 @@ def placed(after: Afterstate, state: State) -> int:
     return state.score - after.before.score - after.reward
 
 
-def of_afterstate(model: Model, after: Afterstate, layers: int) -> float:
+def of_afterstate(model: Model, after: Afterstate, layers: int, width: int) -> float:
     if layers == 0:
         return leaf(model, after)
-    return sum(p * (placed(after, state) + of_position(model, state, layers)) for p, state in after.outcomes())
+    return sum(p * (placed(after, state) + of_position(model, state, layers, width)) for p, state in after.outcomes())
 
 
-def of_position(model: Model, state: State, layers: int) -> float:
-    moves = (after for after in state.slides if after)
-    return max((a.reward + max(of_afterstate(model, a, layers - 1), 0.0) + 1 for a in moves), default=0.0)
+def of_position(model: Model, state: State, layers: int, width: int) -> float:
+    """A narrow search follows what the network likes best; on the last layer it has the word anyway."""
+    moves = [after for after in state.slides if after]
+    if layers > 1 and width < 4:
+        moves = sorted(moves, key=lambda after: after.reward + leaf(model, after))[-width:]
+    return max((a.reward + max(of_afterstate(model, a, layers - 1, width), 0.0) + 1 for a in moves), default=0.0)
 
 
-def by_definition(model: Model, state: State, layers: int) -> list[float | None]:
+def by_definition(model: Model, state: State, layers: int, width: int = 4) -> list[float | None]:
     """The expected final score of each move, by the formulas of the module."""
     return [
-        None if after is None else state.score + after.reward + max(of_afterstate(model, after, layers - 1), 0.0)
+        None if after is None else state.score + after.reward + max(of_afterstate(model, after, layers - 1, width), 0)
         for after in state.slides
     ]
 
@@ -93,6 +96,16 @@ def test_three_layers_of_threes_follow_the_bag() -> None:
     state = model.game.parse(POSITIONS["threes"][0])
     agent = make_agent("expectimax:3", model.game, model)
     assert agent.values(state) == approximately(by_definition(model, state, 3))
+
+
+@pytest.mark.parametrize("name", games.names())
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_a_narrow_search_follows_the_moves_that_the_network_likes(name: str, width: int) -> None:
+    model = tiny_model(name)
+    state = model.game.parse(POSITIONS[name][0])
+    narrow = make_agent(f"expectimax:3,width={width}", model.game, model).values(state)
+    assert narrow == approximately(by_definition(model, state, 3, width))
+    assert width == 3 or narrow != make_agent("expectimax:3", model.game, model).values(state)
 
 
 @pytest.mark.parametrize("name", ["2048", "threes"])

@@ -7,6 +7,9 @@ Negative values are rectified and every legal move counts one point, so that a l
 TDL2048+). In Threes! the next tile is known, only the cells of the entry side are chance, and the tile after the next
 follows the bag; on the last layer no hints are told apart when the network does not look at them.
 
+A narrow search follows only the best moves below the root, by the network's word: one line of play against chance
+instead of all of them.
+
 Afterstates met again are looked up in a table by position and remaining layers. An entry is only used in the search
 of the move it was made in, so a move depends on the position alone, never on what was searched before.
 """
@@ -22,7 +25,7 @@ import numpy as np
 from afterstate.games import Game
 from afterstate.games.board import Board, count, empty_cells, smallest_symmetric
 from afterstate.games.chance import mix
-from afterstate.games.compiler import Array, rule_for
+from afterstate.games.compiler import Array, rule, rule_for
 
 from .clock import now
 from .kinds import Number
@@ -33,6 +36,7 @@ MOST_LAYERS = 12
 ALIVE = 1.0  # what being able to move is worth
 TIE = 1e-9  # values closer than this, relatively, are equal: the first move wins
 NO_MOVE = -1
+MOVES = 4
 S32, S40 = np.uint64(32), np.uint64(40)
 GENERATION, NODES, STOPPED = 0, 1, 2  # fields of `meter`
 # Layers by the number of empty cells: the fewer, the more dangerous, and the cheaper to look far.
@@ -58,12 +62,14 @@ class Desk(NamedTuple):
     keys: Array  # [entries] uint64, boards
     stamps: Array  # [entries] uint64: aux, remaining layers, generation
     values: Array  # [entries] float64
+    worths: Array  # [layers, 4] float64, what the network says of each move
+    width: Array  # [1] int64: so many moves a narrow search follows below the root
     meter: Array  # [3] int64: generation, nodes, stopped
     limits: Array  # [2] float64: nodes, and the time at which to stop
 
 
-def new_desk(game: Game, leaves: Leaves, table_bits: int) -> Desk:
-    """Room for a search with a table of 2^bits entries."""
+def new_desk(game: Game, leaves: Leaves, table_bits: int, width: int = MOVES) -> Desk:
+    """Room for a search with a table of 2^bits entries that follows so many moves below the root."""
     entries, shape = 1 << table_bits, (MOST_LAYERS + 1, game.max_placements)
     hint_shape = (MOST_LAYERS + 1, game.max_draws)
     return Desk(
@@ -79,6 +85,8 @@ def new_desk(game: Game, leaves: Leaves, table_bits: int) -> Desk:
         np.zeros(entries, np.uint64),
         np.zeros(entries, np.uint64),
         np.zeros(entries),
+        np.zeros((MOST_LAYERS + 1, MOVES)),
+        np.full(1, width, np.int64),
         np.zeros(3, np.int64),
         np.full(2, math.inf),
     )
@@ -87,30 +95,61 @@ def new_desk(game: Game, leaves: Leaves, table_bits: int) -> Desk:
 class Expectimax(NamedTuple):
     """The compiled searches of a game on some leaves."""
 
-    expect: Callable[..., Any]  # (desk, after, aux, layers, share, prune) -> value of an afterstate
     root_values: Callable[..., Any]  # (desk, board, aux, layers, prune, out)
     deepen: Callable[..., Any]  # (desk, board, aux, nodes, seconds, prune, out) -> layers
     layers_for: Callable[..., Any]  # (board) -> layers of `auto`
 
 
-def make_expectimax(game: Game, leaves: Leaves, use_table: bool = True) -> Expectimax:
-    """The searches, compiled for this game and these leaves."""
-    slide, placements, draws = game.rules.slide, game.rules.placements, game.rules.draws
-    after_value, key = leaves.after_value, (game.key, leaves.key, use_table)
-    last_layer, placed_value = make_last_layer(game, leaves), make_placed_value(game)
+def make_weigh(game: Game, leaves: Leaves) -> Callable[..., Any]:
+    """`weigh(desk, board, aux, out)`: what the network says of each move, r + V; -inf where illegal."""
+    slide, after_value = game.rules.slide, leaves.after_value
+
+    @rule_for("weigh", game.key, leaves.key)
+    def weigh(desk: Desk, board: Board, aux: np.uint64, out: Array) -> None:
+        for action in range(MOVES):
+            after, after_aux, reward = slide(desk.rows, board, aux, action)
+            out[action] = -math.inf
+            if after != board:
+                out[action] = reward + after_value(desk.weights, desk.notes, after, after_aux)
+
+    return weigh
+
+
+@rule
+def among_best(worths: Array, action: int, width: Number) -> bool:
+    """Are fewer than `width` moves better than this one? Of equal ones the first is better."""
+    better = 0
+    for other in range(MOVES):
+        if worths[other] > worths[action] or (worths[other] == worths[action] and other < action):
+            better += 1
+    return bool(better < width)
+
+
+def make_position_key(game: Game) -> Callable[..., Any]:
+    """`position_key(after, aux)`: one board for all symmetric ones, the one that is searched.
+
+    Sums of float32 depend on the orientation; and what `aux` says of directions and cells is not symmetric.
+    """
     symmetric = game.name == "2048"
 
     @rule_for("position key", game.key)
     def position_key(after: Board, aux: np.uint64) -> Board:
-        """One board for all symmetric ones, the one that is searched: sums of float32 depend on the orientation.
-
-        What `aux` says of directions and cells is not symmetric.
-        """
         return smallest_symmetric(after) if symmetric and aux == np.uint64(0) else after
 
-    @rule_for("expect", *key)
+    return position_key
+
+
+def make_expect(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Callable[..., Any]:
+    """`expect(desk, after, aux, layers, share, prune)`: the value of an afterstate, `layers` moves deep.
+
+    It is reached with probability `share`; below `prune` the network has the word.
+    """
+    slide, placements, draws = game.rules.slide, game.rules.placements, game.rules.draws
+    after_value, last_layer, placed_value = leaves.after_value, make_last_layer(game, leaves), make_placed_value(game)
+    position_key, weigh = make_position_key(game), make_weigh(game, leaves)
+
+    @rule_for("expect", game.key, leaves.key, use_table, narrow)
     def expect(desk: Desk, after: Board, aux: np.uint64, layers: Number, share: Number, prune: Number) -> Number:
-        """The value of an afterstate that is reached with probability `share`, `layers` moves deep."""
         if layers <= 0 or share < prune:
             return after_value(desk.weights, desk.notes, after, aux)
         after = position_key(after, aux)
@@ -124,12 +163,16 @@ def make_expectimax(game: Game, leaves: Leaves, use_table: bool = True) -> Expec
         else:
             value = 0.0
             boards, auxes, shares = desk.boards[layers], desk.auxes[layers], desk.shares[layers]
-            hints, hint_shares = desk.hints[layers], desk.hint_shares[layers]
+            hints, hint_shares, worths = desk.hints[layers], desk.hint_shares[layers], desk.worths[layers]
             for i in range(placements(after, aux, boards, auxes, shares)):
                 value += shares[i] * placed_value(after, boards[i])
                 for k in range(draws(boards[i], auxes[i], hints, hint_shares)):
                     p, board, hint, best = shares[i] * hint_shares[k], boards[i], hints[k], 0.0
-                    for action in range(4):
+                    if narrow:
+                        weigh(desk, board, hint, worths)
+                    for action in range(MOVES):
+                        if narrow and not among_best(worths, action, desk.width[0]):
+                            continue
                         next_after, next_aux, reward = slide(desk.rows, board, hint, action)
                         if next_after != board:
                             v = expect(desk, next_after, next_aux, layers - 1, share * p, prune)
@@ -143,25 +186,39 @@ def make_expectimax(game: Game, leaves: Leaves, use_table: bool = True) -> Expec
             desk.keys[entry], desk.stamps[entry], desk.values[entry] = after, stamp, value
         return value
 
-    @rule_for("root values", *key)
+    return expect
+
+
+def make_root_values(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Callable[..., Any]:
+    """`root_values(desk, board, aux, layers, prune, out)`: the value of each move, nan where illegal."""
+    slide, expect = game.rules.slide, make_expect(game, leaves, use_table, narrow)
+
+    @rule_for("root values", game.key, leaves.key, use_table, narrow)
     def root_values(desk: Desk, board: Board, aux: np.uint64, layers: Number, prune: Number, out: Array) -> None:
-        """The value of each move, nan where illegal."""
         desk.meter[GENERATION] = (desk.meter[GENERATION] + 1) & 0xFFFFFF
         if desk.meter[GENERATION] == 0:  # after 16 million moves the oldest entries would look fresh
             desk.stamps[:] = np.uint64(0)
             desk.meter[GENERATION] = 1
-        for action in range(4):
+        for action in range(MOVES):
             after, after_aux, reward = slide(desk.rows, board, aux, action)
             out[action] = math.nan
             if after != board:
                 out[action] = reward + max(expect(desk, after, after_aux, layers - 1, 1.0, prune), 0.0)
 
+    return root_values
+
+
+def make_deepen(root_values: Callable[..., Any], *key: object) -> Callable[..., Any]:
+    """`deepen(desk, board, aux, nodes, seconds, prune, out)`: search 1, 2, 3 … layers until the budget is spent.
+
+    `out` keeps the deepest search that was finished; its layers are returned.
+    """
+
     @rule_for("deepen", *key)
     def deepen(
         desk: Desk, board: Board, aux: np.uint64, nodes: float, seconds: float, prune: Number, out: Array
     ) -> Number:
-        """Search 1, 2, 3 … layers until the budget is spent; `out` keeps the deepest search that was finished."""
-        begin, found = now(), np.zeros(4)
+        begin, found = now(), np.zeros(MOVES)
         desk.meter[NODES], desk.meter[STOPPED] = 0, 0
         desk.limits[0], desk.limits[1] = nodes, begin + seconds
         layers, spent_before = 0, 0.0
@@ -179,13 +236,25 @@ def make_expectimax(game: Game, leaves: Leaves, use_table: bool = True) -> Expec
         desk.limits[:] = math.inf
         return layers
 
+    return deepen
+
+
+def make_layers_for(game: Game) -> Callable[..., Any]:
+    """`layers_for(board)`: the layers of `auto`."""
     by_empty_cells = AUTO_LAYERS.get(game.name, AUTO_LAYERS["threes"])
 
-    @rule_for("layers for", symmetric)
+    @rule_for("layers for", game.name == "2048")
     def layers_for(board: Board) -> Number:
         return by_empty_cells[np.int64(count(empty_cells(board)))]
 
-    return Expectimax(expect, root_values, deepen, layers_for)
+    return layers_for
+
+
+def make_expectimax(game: Game, leaves: Leaves, use_table: bool = True, narrow: bool = False) -> Expectimax:
+    """The searches, compiled for this game and these leaves."""
+    key = (game.key, leaves.key, use_table, narrow)
+    root_values = make_root_values(game, leaves, use_table, narrow)
+    return Expectimax(root_values, make_deepen(root_values, *key), make_layers_for(game))
 
 
 def best_of_values() -> Callable[..., Any]:

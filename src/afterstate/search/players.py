@@ -15,7 +15,7 @@ from afterstate.values.folding import SMALLEST_HOLE
 
 from . import downgrade as halving
 from .agents import Agent, Memory
-from .expectimax import MOST_LAYERS, best_of_values, make_expectimax, new_desk
+from .expectimax import MOST_LAYERS, MOVES, best_of_values, make_expectimax, new_desk
 from .kinds import Number
 from .leaves import network_leaves
 from .mcts import Settings, make_mcts
@@ -71,11 +71,11 @@ def downgrade_settings(spec: Spec, game: Game, model: Model) -> tuple[int, int]:
 def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
     """Greedy and expectimax, by layers, by empty cells, or by iterative deepening within a budget."""
     plan, leaves = _expectimax_plan(spec, game, model), network_leaves(model)
-    bits = spec.whole("table", TABLE_BITS, 0, 28)
-    tools, best_of = make_expectimax(game, leaves, bits > 0), best_of_values()
+    bits, width = spec.whole("table", TABLE_BITS, 0, 28), spec.whole("width", MOVES, 1, MOVES)
+    tools, best_of = make_expectimax(game, leaves, bits > 0, width < MOVES), best_of_values()
     root_values, deepen, layers_for, smaller = tools.root_values, tools.deepen, tools.layers_for, make_smaller(game)
     mode = LAYER_MODES[spec.unit]
-    kind = ("expectimax", game.key, leaves.key, mode, bits > 0)
+    kind = ("expectimax", game.key, leaves.key, mode, bits > 0, width < MOVES)
 
     @rule_for("think", *kind)
     def think(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
@@ -98,7 +98,7 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
         out += score
 
     def new_memory() -> Memory:
-        return new_desk(game, leaves, bits), plan, np.zeros(4)
+        return new_desk(game, leaves, bits, width), plan, np.zeros(4)
 
     return Agent(spec.text, game, kind, decide, new_memory, values_of, model)
 

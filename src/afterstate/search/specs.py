@@ -18,7 +18,7 @@ BUDGETS = {
 OPTIONS = {
     "random": (),
     "greedy": ("downgrade", "hole"),
-    "expectimax": ("prune", "table", "downgrade", "hole"),
+    "expectimax": ("width", "prune", "table", "downgrade", "hole"),
     "mcts": ("leaf", "c", "trust", "downgrade", "hole"),
     "rollouts": (),
 }
