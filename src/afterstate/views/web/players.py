@@ -18,6 +18,7 @@ from .library import Library
 MENU = (  # what the page offers; the API takes any agent within the limits
     ("expectimax:2", "expectimax:2"),
     ("expectimax:3", "expectimax:3"),
+    ("expectimax:4,width=1", "expectimax:4,width=1 (narrow)"),
     ("expectimax:200ms", "expectimax:200ms"),
     ("expectimax:auto", "expectimax:auto"),
     ("greedy", "greedy"),

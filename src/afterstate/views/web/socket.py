@@ -74,6 +74,8 @@ class Visitor:
             await self.socket.close(1008, "too many wrong messages")
         except (Gone, WebSocketDisconnect, RuntimeError):
             return
+        except asyncio.CancelledError:  # the house closes while a flood is still being let in slowly
+            return
         finally:
             self.watcher.close()
             if self.thought:
