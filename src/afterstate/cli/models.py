@@ -88,8 +88,9 @@ def lines(model: dict[str, Any]) -> list[str]:
     ]
     training = model["training"]
     if training:
-        shown = (f"{key} {value}" for key, value in training.items() if isinstance(value, (int, float, str)))
-        found.append("    made by: " + ", ".join(shown))
+        told = {key: value for key, value in training.items() if isinstance(value, (int, float, str))}
+        maker = [str(told.pop("made_by"))] if "made_by" in told else []
+        found.append("    made by: " + ", ".join(maker + [f"{key} {value}" for key, value in told.items()]))
     for agent, figures in model["strength"].items():
         found.append(f"    {agent}: " + ", ".join(f"{key} {value}" for key, value in figures.items()))
     return found
