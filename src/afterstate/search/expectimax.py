@@ -29,11 +29,10 @@ from afterstate.games.compiler import Array, rule, rule_for
 
 from .clock import now
 from .kinds import Number
-from .last_layer import both_ways, make_last_layer
+from .last_layer import ALIVE, both_ways, make_last_layer
 from .leaves import Leaves, Notes, make_placed_value
 
 MOST_LAYERS = 12
-ALIVE = 1.0  # what being able to move is worth
 TIE = 1e-9  # values closer than this, relatively, are equal: the first move wins
 NO_MOVE = -1
 MOVES = 4
@@ -263,7 +262,7 @@ def best_of_values() -> Callable[..., Any]:
     @rule_for("best of")
     def best_of(values: Array) -> Number:
         best = NO_MOVE
-        for action in range(4):
+        for action in range(MOVES):
             value = values[action]
             if not math.isnan(value) and (best < 0 or value > values[best] + TIE * abs(values[best])):
                 best = action

@@ -15,7 +15,7 @@ from .kinds import Number
 from .leaves import Leaves, make_placed_value
 
 LAST = 1  # its row of a desk's room
-ALIVE = 1.0
+ALIVE = 1.0  # what being able to move is worth
 
 
 def make_last_layer(game: Game, leaves: Leaves) -> Callable[..., Any]:
