@@ -55,26 +55,35 @@ def placed(after: Afterstate, state: State) -> int:
     return state.score - after.before.score - after.reward
 
 
-def of_afterstate(model: Model, after: Afterstate, layers: int, width: int) -> float:
-    if layers == 0:
+def of_afterstate(
+    model: Model, after: Afterstate, layers: int, width: int, share: float = 1.0, prune: float = 0.0
+) -> float:
+    """Its value with so many layers of moves below it, reached with probability `share`."""
+    if layers == 0 or share < prune:
         return leaf(model, after)
-    return sum(p * (placed(after, state) + of_position(model, state, layers, width)) for p, state in after.outcomes())
+    return sum(
+        p * (placed(after, state) + of_position(model, state, layers, width, share * p, prune))
+        for p, state in after.outcomes()
+    )
 
 
-def of_position(model: Model, state: State, layers: int, width: int) -> float:
-    """A narrow search follows what the network likes best; on the last layer it has the word anyway."""
-    moves = [after for after in state.slides if after]
+def of_position(model: Model, state: State, layers: int, width: int, share: float, prune: float) -> float:
+    moves = [after for after in state.slides if after is not None]
     if layers > 1 and width < 4:
         moves = sorted(moves, key=lambda after: after.reward + leaf(model, after))[-width:]
-    return max((a.reward + max(of_afterstate(model, a, layers - 1, width), 0.0) + 1 for a in moves), default=0.0)
+    below = ((after, of_afterstate(model, after, layers - 1, width, share, prune)) for after in moves)
+    return max((after.reward + max(value, 0.0) + 1 for after, value in below), default=0.0)
 
 
-def by_definition(model: Model, state: State, layers: int, width: int = 4) -> list[float | None]:
+def by_definition(
+    model: Model, state: State, layers: int, width: int = 4, prune: float = 0.0
+) -> list[float | None]:
     """The expected final score of each move, by the formulas of the module."""
-    return [
-        None if after is None else state.score + after.reward + max(of_afterstate(model, after, layers - 1, width), 0)
+    values = [
+        None if after is None else after.reward + max(of_afterstate(model, after, layers - 1, width, 1.0, prune), 0)
         for after in state.slides
     ]
+    return [None if value is None else state.score + value for value in values]
 
 
 def approximately(values: list[float | None]) -> list[object]:
@@ -177,6 +186,26 @@ def test_symmetric_boards_have_equal_values() -> None:
     up, right, down, left = agent.values(model.game.parse("1.23/2345/.987/3A12"))
     turned = agent.values(model.game.parse("32.1/5432/789./21A3"))  # left and right exchanged
     assert turned == approximately([up, left, down, right])
+
+
+@pytest.mark.parametrize("name", games.names())
+@pytest.mark.parametrize(("width", "prune"), [(4, 0.02), (1, 0.02), (2, 0.05), (1, 0.2)])
+def test_what_is_unlikely_is_left_to_the_network(name: str, width: int, prune: float) -> None:
+    model = tiny_model(name)
+    for text in POSITIONS[name]:
+        state = model.game.parse(text)
+        cut = make_agent(f"expectimax:3,width={width},prune={prune},table=0", model.game, model)
+        assert cut.values(state) == approximately(by_definition(model, state, 3, width, prune)), text
+
+
+@pytest.mark.parametrize("name", games.names())
+def test_deep_is_narrow_and_goes_where_the_game_is_likely_to_go(name: str) -> None:
+    model = tiny_model(name)
+    state = model.game.parse(POSITIONS[name][0])
+    deep = make_agent("expectimax:deep", model.game, model).values(state)
+    assert deep == make_agent("expectimax:8,width=1,prune=0.01", model.game, model).values(state)
+    assert deep != make_agent("expectimax:deep,prune=0.1", model.game, model).values(state)
+    assert deep != make_agent("expectimax:deep,width=2", model.game, model).values(state)
 
 
 def test_pruning_only_cuts_unlikely_branches() -> None:

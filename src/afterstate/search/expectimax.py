@@ -29,7 +29,7 @@ from afterstate.games.compiler import Array, rule, rule_for
 
 from .clock import now
 from .kinds import Number
-from .last_layer import ALIVE, both_ways, make_last_layer
+from .last_layer import ALIVE, both_ways, make_best_leaf, make_last_layer
 from .leaves import Leaves, Notes, make_placed_value
 
 MOST_LAYERS = 12
@@ -115,6 +115,15 @@ def make_weigh(game: Game, leaves: Leaves) -> Callable[..., Any]:
 
 
 @rule
+def likeliest(shares: Array, outcomes: Number) -> Number:
+    """The probability of the likeliest outcome."""
+    most = 0.0
+    for i in range(outcomes):
+        most = max(most, shares[i])
+    return most
+
+
+@rule
 def among_best(worths: Array, action: int, width: Number) -> bool:
     """Are fewer than `width` moves better than this one? Of equal ones the first is better."""
     better = 0
@@ -141,11 +150,12 @@ def make_position_key(game: Game) -> Callable[..., Any]:
 def make_expect(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Callable[..., Any]:
     """`expect(desk, after, aux, layers, share, prune)`: the value of an afterstate, `layers` moves deep.
 
-    It is reached with probability `share`; below `prune` the network has the word.
+    It is reached with probability `share`; what is less likely than `prune` is left to the network: the last layer
+    begins there.
     """
     slide, placements, draws = game.rules.slide, game.rules.placements, game.rules.draws
-    after_value, last_layer, placed_value = leaves.after_value, make_last_layer(game, leaves), make_placed_value(game)
-    position_key, weigh = make_position_key(game), make_weigh(game, leaves)
+    after_value, last_layer, best_leaf = leaves.after_value, make_last_layer(game, leaves), make_best_leaf(game, leaves)
+    placed_value, position_key, weigh = make_placed_value(game), make_position_key(game), make_weigh(game, leaves)
 
     @rule_for("expect", game.key, leaves.key, use_table, narrow)
     def expect(desk: Desk, after: Board, aux: np.uint64, layers: Number, share: Number, prune: Number) -> Number:
@@ -157,16 +167,20 @@ def make_expect(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Ca
         if use_table and desk.keys[entry] == after and desk.stamps[entry] == stamp:
             return desk.values[entry]
         desk.meter[NODES] += 1
-        if layers == 1:
+        boards, auxes, shares = desk.boards[layers], desk.auxes[layers], desk.shares[layers]
+        outcomes = placements(after, aux, boards, auxes, shares) if layers > 1 else 0
+        if share * likeliest(shares, outcomes) < prune or layers == 1:
             value = last_layer(desk, after, aux)
         else:
             value = 0.0
-            boards, auxes, shares = desk.boards[layers], desk.auxes[layers], desk.shares[layers]
             hints, hint_shares, worths = desk.hints[layers], desk.hint_shares[layers], desk.worths[layers]
-            for i in range(placements(after, aux, boards, auxes, shares)):
+            for i in range(outcomes):
                 value += shares[i] * placed_value(after, boards[i])
                 for k in range(draws(boards[i], auxes[i], hints, hint_shares)):
                     p, board, hint, best = shares[i] * hint_shares[k], boards[i], hints[k], 0.0
+                    if share * p < prune:
+                        value += p * best_leaf(desk, board, hint)
+                        continue
                     if narrow:
                         weigh(desk, board, hint, worths)
                     for action in range(MOVES):

@@ -18,10 +18,9 @@ LAST = 1  # its row of a desk's room
 ALIVE = 1.0  # what being able to move is worth
 
 
-def make_last_layer(game: Game, leaves: Leaves) -> Callable[..., Any]:
-    """`last_layer(desk, after, aux)`: the expectation of the best r + value after one more move."""
-    slide, placements, draws = game.rules.slide, game.rules.placements, game.rules.draws
-    after_value, reads_hint, placed_value = leaves.after_value, leaves.reads_hint, make_placed_value(game)
+def make_best_leaf(game: Game, leaves: Leaves) -> Callable[..., Any]:
+    """`best_leaf(desk, board, aux)`: the value of a position by its best move, by the network's word."""
+    slide, after_value = game.rules.slide, leaves.after_value
 
     @rule_for("best leaf", game.key, leaves.key)
     def best_leaf(desk: Any, board: Board, aux: np.uint64) -> Number:
@@ -32,6 +31,14 @@ def make_last_layer(game: Game, leaves: Leaves) -> Callable[..., Any]:
                 v = after_value(desk.weights, desk.notes, after, after_aux)
                 best = max(best, reward + max(v, 0.0) + ALIVE)
         return best
+
+    return best_leaf
+
+
+def make_last_layer(game: Game, leaves: Leaves) -> Callable[..., Any]:
+    """`last_layer(desk, after, aux)`: the expectation of the best r + value after one more move."""
+    placements, draws, best_leaf = game.rules.placements, game.rules.draws, make_best_leaf(game, leaves)
+    reads_hint, placed_value = leaves.reads_hint, make_placed_value(game)
 
     @rule_for("last layer", game.key, leaves.key, reads_hint)
     def last_layer(desk: Any, after: Board, aux: np.uint64) -> Number:

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 TABLE_BITS = 14
 LAYERS, PRUNE, NODES, SECONDS, THRESHOLD, HOLE = range(6)  # the plan of an expectimax player
-LAYER_MODES = {"": 0, "auto": 1, "s": 2, "nodes": 2}
+LAYER_MODES = {"": 0, "deep": 0, "auto": 1, "s": 2, "nodes": 2}
+# `deep`: one line of play against whatever is likely enough. Likely is measured along the path, so that a crowded
+# board, where little can happen, is looked into further than an empty one.
+DEEP_LAYERS, DEEP_WIDTH, DEEP_PRUNE = 8, 1, 0.01
 # The limits of D1: 400 iterations and 1 second a move, 2 seconds once the score passes 7,000.
 D1_ITERATIONS, D1_SECONDS, D1_LATE_SECONDS, D1_LATE_SCORE = 400, 1.0, 2.0, 7000
 NO_DOWNGRADE = (halving.NEVER, SMALLEST_HOLE)
@@ -71,7 +74,8 @@ def downgrade_settings(spec: Spec, game: Game, model: Model) -> tuple[int, int]:
 def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
     """Greedy and expectimax, by layers, by empty cells, or by iterative deepening within a budget."""
     plan, leaves = _expectimax_plan(spec, game, model), network_leaves(model)
-    bits, width = spec.whole("table", TABLE_BITS, 0, 28), spec.whole("width", MOVES, 1, MOVES)
+    bits = spec.whole("table", TABLE_BITS, 0, 28)
+    width = spec.whole("width", DEEP_WIDTH if spec.unit == "deep" else MOVES, 1, MOVES)
     tools, best_of = make_expectimax(game, leaves, bits > 0, width < MOVES), best_of_values()
     root_values, deepen, layers_for, smaller = tools.root_values, tools.deepen, tools.layers_for, make_smaller(game)
     mode = LAYER_MODES[spec.unit]
@@ -105,12 +109,13 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
 
 def _expectimax_plan(spec: Spec, game: Game, model: Model) -> Array:
     plan = np.zeros(6)
-    plan[LAYERS] = 1 if spec.name == "greedy" else spec.budget
+    deep = spec.unit == "deep"
+    plan[LAYERS] = 1 if spec.name == "greedy" else DEEP_LAYERS if deep else spec.budget
     if spec.unit == "" and plan[LAYERS] > MOST_LAYERS:
         raise Mistake(
             f"{spec.text!r} looks too far: at most {MOST_LAYERS} layers, or a time such as expectimax:200ms"
         )
-    plan[PRUNE] = spec.number("prune", 0.0, 0.0, 1.0)
+    plan[PRUNE] = spec.number("prune", DEEP_PRUNE if deep else 0.0, 0.0, 1.0)
     plan[NODES] = spec.budget if spec.unit == "nodes" else math.inf
     plan[SECONDS] = spec.budget if spec.unit == "s" else math.inf
     plan[THRESHOLD], plan[HOLE] = downgrade_settings(spec, game, model)

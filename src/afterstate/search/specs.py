@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from afterstate.games import Mistake
 
-EXAMPLES = "random, greedy, expectimax:3, expectimax:200ms, expectimax:auto, mcts:400, mcts:1s, mcts:d1, rollouts:100"
+EXAMPLES = "random, greedy, expectimax:3, expectimax:deep, expectimax:200ms, expectimax:auto, mcts:400, mcts:1s, mcts:d1, rollouts:100"
 BUDGETS = {
     "random": "",
     "greedy": "",
-    "expectimax": "layers (expectimax:3), time a move (expectimax:200ms), expectimax:5000nodes or expectimax:auto",
+    "expectimax": "layers (expectimax:3), expectimax:deep, expectimax:auto, time a move (expectimax:200ms) or "
+    "expectimax:5000nodes",
     "mcts": "iterations (mcts:400), time a move (mcts:1s) or mcts:d1",
     "rollouts": "random games a legal move (rollouts:100) or time a move (rollouts:100ms)",
 }
@@ -32,7 +33,7 @@ class Spec:
     text: str
     name: str
     budget: float = 0.0
-    unit: str = ""  # "" a number of what the player counts, "nodes", "s" seconds, or the word auto or d1
+    unit: str = ""  # "" a number of what the player counts, "nodes", "s" seconds, or the word auto, deep or d1
     options: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -97,7 +98,7 @@ def _option(text: str, name: str, word: str) -> tuple[str, str]:
 
 def _budget(text: str, name: str, budget: str) -> tuple[float, str]:
     wrong = Mistake(f"how long may {text!r} think? {name} takes {BUDGETS[name]}")
-    if (name, budget) in (("expectimax", "auto"), ("mcts", "d1")):
+    if (name, budget) in (("expectimax", "auto"), ("expectimax", "deep"), ("mcts", "d1")):
         return 0.0, budget
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|nodes)?", budget)
     if not found or (found[2] == "nodes" and name != "expectimax"):
