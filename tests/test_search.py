@@ -75,9 +75,7 @@ def of_position(model: Model, state: State, layers: int, width: int, share: floa
     return max((after.reward + max(value, 0.0) + 1 for after, value in below), default=0.0)
 
 
-def by_definition(
-    model: Model, state: State, layers: int, width: int = 4, prune: float = 0.0
-) -> list[float | None]:
+def by_definition(model: Model, state: State, layers: int, width: int = 4, prune: float = 0.0) -> list[float | None]:
     """The expected final score of each move, by the formulas of the module."""
     values = [
         None if after is None else after.reward + max(of_afterstate(model, after, layers - 1, width, 1.0, prune), 0)

@@ -154,7 +154,11 @@ def make_expect(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Ca
     begins there.
     """
     slide, placements, draws = game.rules.slide, game.rules.placements, game.rules.draws
-    after_value, last_layer, best_leaf = leaves.after_value, make_last_layer(game, leaves), make_best_leaf(game, leaves)
+    after_value, last_layer, best_leaf = (
+        leaves.after_value,
+        make_last_layer(game, leaves),
+        make_best_leaf(game, leaves),
+    )
     placed_value, position_key, weigh = make_placed_value(game), make_position_key(game), make_weigh(game, leaves)
 
     @rule_for("expect", game.key, leaves.key, use_table, narrow)

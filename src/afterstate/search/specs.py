@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 
 from afterstate.games import Mistake
 
-EXAMPLES = "random, greedy, expectimax:3, expectimax:deep, expectimax:200ms, expectimax:auto, mcts:400, mcts:1s, mcts:d1, rollouts:100"
+EXAMPLES = (
+    "random, greedy, expectimax:3, expectimax:deep, expectimax:200ms, expectimax:auto, "
+    "mcts:400, mcts:1s, mcts:d1, rollouts:100"
+)
 BUDGETS = {
     "random": "",
     "greedy": "",
