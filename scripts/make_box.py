@@ -4,16 +4,19 @@
     python scripts/make_box.py threes           the same
     python scripts/make_box.py threes-phone     four minutes
 
-The run folder stays in --runs, so a second call packs again without training.
+The run folder stays in --runs, so a second call packs again without training. With --again the model in the box is
+measured once more, and nothing else about it changes.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from safetensors import safe_open
 
 from afterstate.arena.evaluate import evaluate
 from afterstate.games.compiler import Array
@@ -21,7 +24,7 @@ from afterstate.learning.config import TrainConfig
 from afterstate.learning.cpu import CpuTrainer
 from afterstate.learning.runs import Run
 from afterstate.search.agents import make_agent
-from afterstate.values.files import Model, open_model, save_model
+from afterstate.values.files import Model, open_model, save_model, write_tensors
 
 RECIPES = {
     "2048": TrainConfig(game="2048", network="4x6+squares", fold="8192", decay=0.5, threads=2, seconds=600),
@@ -66,11 +69,18 @@ def main() -> None:
     arguments.add_argument("--out", type=Path, help="the file; by default where models in the box lie")
     arguments.add_argument("--games", type=int, default=1000, help="games of the greedy measurement")
     arguments.add_argument("--search", type=int, default=0, help="games of the measurement with search")
+    arguments.add_argument("--deep", type=int, default=0, help="games of the measurement with expectimax:deep")
+    arguments.add_argument("--again", action="store_true", help="only measure, and add what is found to the file")
     arguments.add_argument("--workers", type=int, default=2)
     arguments.add_argument("--train-only", action="store_true", help="train, and pack in a second call")
     chosen = arguments.parse_args()
     changes = {key: value for key in ("network", "fold", "seconds") if (value := getattr(chosen, key)) is not None}
     config = replace(RECIPES[chosen.game], **changes)
+    out = chosen.out or Path(__file__).parent.parent / "src" / "afterstate" / "models" / f"{chosen.game}.safetensors"
+    numbers = (chosen.games, chosen.search, chosen.deep)
+    if chosen.again:
+        add_strength(out, measure(open_model(out), numbers, chosen.workers))
+        return
     folder = chosen.runs / f"box-{chosen.game}"
     if not (folder / "last.safetensors").exists():
         run = Run.begin(config, folder, every=10_000)
@@ -79,11 +89,10 @@ def main() -> None:
     if chosen.train_only:
         return
     model = open_model(folder / "last.safetensors")
-    out = chosen.out or Path(__file__).parent.parent / "src" / "afterstate" / "models" / f"{chosen.game}.safetensors"
     out.parent.mkdir(parents=True, exist_ok=True)
     importance = visits_of(model, PLAYED)
     save_model(model, out, packed=True, limit=LIMIT, importance=importance)
-    measured = measure(open_model(out), chosen.games, chosen.search, chosen.workers)
+    measured = measure(open_model(out), numbers, chosen.workers)
     training = {
         "made_by": f"scripts/make_box.py {chosen.game}",
         "seed": config.seed,
@@ -96,16 +105,26 @@ def main() -> None:
     print(f"{out}: {out.stat().st_size:,} bytes")
 
 
-def measure(model: Model, games: int, search: int, workers: int) -> dict[str, dict[str, int]]:
-    """Means of the packed model: greedy, and with search."""
+def measure(model: Model, numbers: tuple[int, int, int], workers: int) -> dict[str, dict[str, int]]:
+    """Means of the packed model: greedy, with a few layers, and deep, so many games each."""
     found = {}
-    deep = "expectimax:3" if model.game.name == "2048" else "expectimax:2"
-    for spec, number in (("greedy", games), (deep, search)):
+    layers = "expectimax:3" if model.game.name == "2048" else "expectimax:2"
+    for spec, number in zip(("greedy", layers, "expectimax:deep"), numbers):
         if number:
             statistics = evaluate(make_agent(spec, model.game, model), number, workers=workers).statistics
             found[spec] = {"mean": round(statistics.mean), "stderr": round(statistics.stderr), "games": number}
             print(spec, found[spec], flush=True)
     return found
+
+
+def add_strength(path: Path, found: dict[str, dict[str, int]]) -> None:
+    """Write figures into a model; its weights stay as they are, byte by byte."""
+    with safe_open(path, "numpy") as file:
+        metadata, tensors = dict(file.metadata()), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    training = json.loads(metadata["training"])
+    training["strength"] = training.get("strength", {}) | found
+    write_tensors(path, tensors, metadata | {"training": json.dumps(training)})
+    open_model(path)
 
 
 if __name__ == "__main__":

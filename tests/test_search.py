@@ -172,9 +172,11 @@ def test_the_table_changes_nothing(name: str) -> None:
         assert with_table.choose(state, memory) == without.choose(state)
 
 
-def test_whole_games_are_the_same_without_the_table() -> None:
-    model = tiny_model("2048")
-    with_table, without = (make_agent(f"expectimax:3,table={bits}", model.game, model) for bits in (10, 0))
+@pytest.mark.parametrize("name", games.names())
+@pytest.mark.parametrize("player", ["expectimax:3", "expectimax:deep", "expectimax:3,prune=0.05"])
+def test_whole_games_are_the_same_without_the_table(name: str, player: str) -> None:
+    model = tiny_model(name)
+    with_table, without = (make_agent(f"{player},table={bits}", model.game, model) for bits in (8, 0))
     assert evaluate(with_table, 5).statistics.summary() == evaluate(without, 5).statistics.summary()
 
 

@@ -10,8 +10,9 @@ follows the bag; on the last layer no hints are told apart when the network does
 A narrow search follows only the best moves below the root, by the network's word: one line of play against chance
 instead of all of them.
 
-Afterstates met again are looked up in a table by position and remaining layers. An entry is only used in the search
-of the move it was made in, so a move depends on the position alone, never on what was searched before.
+Afterstates met again are looked up in a table by position and remaining layers, and where unlikely paths are pruned
+by the probability of the path too. An entry is only used in the search of the move it was made in, so a move depends
+on the position alone, never on what was searched before.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ TIE = 1e-9  # values closer than this, relatively, are equal: the first move win
 NO_MOVE = -1
 MOVES = 4
 S32, S40 = np.uint64(32), np.uint64(40)
+SHARES = 2.0**62  # a probability as a whole number
 GENERATION, NODES, STOPPED = 0, 1, 2  # fields of `meter`
 # Layers by the number of empty cells: the fewer, the more dangerous, and the cheaper to look far.
 # In Threes! two thirds of the cells are always taken, and hints branch as much as cells.
@@ -58,7 +60,7 @@ class Desk(NamedTuple):
     shares: Array  # [layers, placements] float64
     hints: Array  # [layers, draws] uint64
     hint_shares: Array  # [layers, draws] float64
-    keys: Array  # [entries] uint64, boards
+    keys: Array  # [entries] uint64, boards; in a pruned search mixed with the probability of getting there
     stamps: Array  # [entries] uint64: aux, remaining layers, generation
     values: Array  # [entries] float64
     worths: Array  # [layers, 4] float64, what the network says of each move
@@ -167,8 +169,9 @@ def make_expect(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Ca
             return after_value(desk.weights, desk.notes, after, aux)
         after = position_key(after, aux)
         stamp = aux | np.uint64(layers) << S32 | np.uint64(desk.meter[GENERATION]) << S40
-        entry = mix(after ^ stamp) & np.uint64(desk.keys.size - 1)
-        if use_table and desk.keys[entry] == after and desk.stamps[entry] == stamp:
+        key = after ^ mix(np.uint64(share * SHARES)) if prune > 0.0 else after  # how much is pruned depends on it
+        entry = mix(key ^ stamp) & np.uint64(desk.keys.size - 1)
+        if use_table and desk.keys[entry] == key and desk.stamps[entry] == stamp:
             return desk.values[entry]
         desk.meter[NODES] += 1
         boards, auxes, shares = desk.boards[layers], desk.auxes[layers], desk.shares[layers]
@@ -200,7 +203,7 @@ def make_expect(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Ca
             if desk.meter[NODES] >= desk.limits[0] or (layers == 2 and now() >= desk.limits[1]):
                 desk.meter[STOPPED] = 1
         if use_table:
-            desk.keys[entry], desk.stamps[entry], desk.values[entry] = after, stamp, value
+            desk.keys[entry], desk.stamps[entry], desk.values[entry] = key, stamp, value
         return value
 
     return expect

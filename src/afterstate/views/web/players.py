@@ -18,7 +18,7 @@ from .library import Library
 MENU = (  # what the page offers; the API takes any agent within the limits
     ("expectimax:2", "expectimax:2"),
     ("expectimax:3", "expectimax:3"),
-    ("expectimax:4,width=1", "expectimax:4,width=1 (narrow)"),
+    ("expectimax:deep", "expectimax:deep"),
     ("expectimax:200ms", "expectimax:200ms"),
     ("expectimax:auto", "expectimax:auto"),
     ("greedy", "greedy"),
@@ -54,6 +54,8 @@ def check_agent(text: str, think_seconds: float) -> str:
     seconds = {"s": spec.budget, "d1": D1_SECONDS}.get(spec.unit, 0.0)
     if seconds > think_seconds:
         raise Mistake(f"an agent may think up to {think_seconds:g} s a move here")
+    if spec.unit == "deep" and {"width", "prune"} & set(spec.options):
+        raise Mistake("expectimax:deep looks as far as it likes here: write it without width and prune")
     counted = "nodes" if spec.unit == "nodes" else spec.name
     if spec.unit in ("", "nodes") and spec.budget > MOST.get(counted, 0):
         raise Mistake(f"{spec.name} takes at most {MOST[counted]} {spec.unit} here".replace("  ", " "))
