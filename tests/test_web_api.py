@@ -96,6 +96,7 @@ def test_a_hint(web: httpx.Client) -> None:
         ({"agent": "mcts:60s"}, 422, "up to 2 s"),
         ({"agent": "expectimax:2,table=30"}, 422, "may be set here"),
         ({"agent": "expectimax:9"}, 422, "at most 4"),
+        ({"agent": "expectimax:deep,prune=0"}, 422, "without width and prune"),
         ({"model": "../../etc/passwd"}, 422, "no model of this name"),
         ({"model": "models/small-threes"}, 422, "plays threes, not 2048"),
         ({"board": ["2"] * 16}, 422, "board must be a text"),

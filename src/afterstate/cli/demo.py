@@ -83,8 +83,12 @@ def run(command: Command) -> int:
         say(f"{progress.games:,} games learnt, {speed:.2f} M moves/s; then, playing:")
         say(TABLES["ours"](result.statistics))
         say(f"\nthe curve: {picture}\nnext, try:")
-        say(f"  afterstate watch {folder}                             see it play")
-        say(f"  afterstate evaluate {folder} --agent expectimax:2     let it think ahead")
-        say(f"  afterstate train --resume {folder} --seconds 600      learn on")
-        say("  afterstate serve                                      the page: play, watch, ask for hints")
+        ideas = {
+            f"watch {folder}": "see it play",
+            f"evaluate {folder} --agent expectimax:deep --games 20": "let it think ahead",
+            f"train --resume {folder} --seconds 600": "learn on",
+            "serve": "the page: play, watch, ask for hints",
+        }
+        for words, why in ideas.items():
+            say(f"  afterstate {words:{max(map(len, ideas))}}   {why}")
     return 0

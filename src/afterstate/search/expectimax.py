@@ -200,7 +200,7 @@ def make_expect(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Ca
                     value += p * best
                 if desk.meter[STOPPED]:
                     return 0.0
-            if desk.meter[NODES] >= desk.limits[0] or (layers == 2 and now() >= desk.limits[1]):
+            if desk.meter[NODES] >= desk.limits[0] or now() >= desk.limits[1]:
                 desk.meter[STOPPED] = 1
         if use_table:
             desk.keys[entry], desk.stamps[entry], desk.values[entry] = key, stamp, value
