@@ -11,12 +11,10 @@ measured once more, and nothing else about it changes.
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from safetensors import safe_open
 
 from afterstate.arena.evaluate import evaluate
 from afterstate.games.compiler import Array
@@ -24,7 +22,7 @@ from afterstate.learning.config import TrainConfig
 from afterstate.learning.cpu import CpuTrainer
 from afterstate.learning.runs import Run
 from afterstate.search.agents import make_agent
-from afterstate.values.files import Model, open_model, save_model, write_tensors
+from afterstate.values.files import Model, open_model, save_model, write_training
 
 RECIPES = {
     "2048": TrainConfig(game="2048", network="4x6+squares", fold="8192", decay=0.5, threads=2, seconds=600),
@@ -79,7 +77,9 @@ def main() -> None:
     out = chosen.out or Path(__file__).parent.parent / "src" / "afterstate" / "models" / f"{chosen.game}.safetensors"
     numbers = (chosen.games, chosen.search, chosen.deep)
     if chosen.again:
-        add_strength(out, measure(open_model(out), numbers, chosen.workers))
+        model = open_model(out)
+        strength = model.training.get("strength", {}) | measure(model, numbers, chosen.workers)
+        write_training(out, {**model.training, "strength": strength})
         return
     folder = chosen.runs / f"box-{chosen.game}"
     if not (folder / "last.safetensors").exists():
@@ -115,16 +115,6 @@ def measure(model: Model, numbers: tuple[int, int, int], workers: int) -> dict[s
             found[spec] = {"mean": round(statistics.mean), "stderr": round(statistics.stderr), "games": number}
             print(spec, found[spec], flush=True)
     return found
-
-
-def add_strength(path: Path, found: dict[str, dict[str, int]]) -> None:
-    """Write figures into a model; its weights stay as they are, byte by byte."""
-    with safe_open(path, "numpy") as file:
-        metadata, tensors = dict(file.metadata()), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    training = json.loads(metadata["training"])
-    training["strength"] = training.get("strength", {}) | found
-    write_tensors(path, tensors, metadata | {"training": json.dumps(training)})
-    open_model(path)
 
 
 if __name__ == "__main__":

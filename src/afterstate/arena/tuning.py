@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from afterstate.games import Mistake
 from afterstate.search.agents import make_agent
 from afterstate.search.downgrade import threshold_of
-from afterstate.values.files import Model, read_header, save_model
+from afterstate.values.files import Model, write_training
 
 from .evaluate import evaluate
 
@@ -68,6 +68,5 @@ def keep_downgrade(model: Model, trials: list[Trial]) -> Path | None:
     best = trials[0]
     if best.threshold is None or not best.beats(plain) or model.path is None:
         return None
-    packed = "packed" in read_header(model.path)[1]
     setting = {"threshold": best.threshold, "hole": best.hole}
-    return save_model(replace(model, training={**model.training, "downgrade": setting}), model.path, packed)
+    return write_training(model.path, {**model.training, "downgrade": setting})

@@ -165,7 +165,7 @@ def make_expect(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Ca
 
     @rule_for("expect", game.key, leaves.key, use_table, narrow)
     def expect(desk: Desk, after: Board, aux: np.uint64, layers: Number, share: Number, prune: Number) -> Number:
-        if layers <= 0 or share < prune:
+        if layers <= 0:
             return after_value(desk.weights, desk.notes, after, aux)
         after = position_key(after, aux)
         stamp = aux | np.uint64(layers) << S32 | np.uint64(desk.meter[GENERATION]) << S40

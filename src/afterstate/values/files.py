@@ -140,6 +140,14 @@ def write_tensors(path: Path, tensors: Mapping[str, Array], metadata: Mapping[st
                 file.write(np.ascontiguousarray(tensor).data.cast("B"))
 
 
+def write_training(path: Path, training: Mapping[str, Any]) -> Path:
+    """Change what a model says about its training; its weights stay as they are, byte by byte."""
+    header, metadata, start = read_header(path)
+    tensors = {name: map_tensor(path, tensor, start) for name, tensor in header.items()}
+    write_tensors(path, tensors, metadata | {"training": json.dumps(dict(training))})
+    return path
+
+
 def read_header(path: Path, kind: str = FORMAT) -> tuple[dict[str, Any], dict[str, str], int]:
     """Tensors, metadata and the place of the data, after checking that all of it can be true."""
     try:
