@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from afterstate import games
+from afterstate.arena.evaluate import Player
 from afterstate.games.board import pack
 from afterstate.games.chance import seed_of
 from afterstate.games.errors import Mistake
@@ -22,12 +23,16 @@ from afterstate.learning.config import TrainConfig
 from afterstate.learning.gpu.arrange import Arrangement
 from afterstate.learning.gpu.learner import GAMES_A_BLOCK, Learner
 from afterstate.learning.gpu.machine import SIMULATED, cuda
-from afterstate.learning.gpu.play import GpuPlayer
+from afterstate.learning.gpu.play import Boards, GpuPlayer
 from afterstate.learning.gpu.starts import DEPTH, MOVES_A_LEVEL
 from afterstate.learning.gpu.steps import Lesson
 from afterstate.learning.gpu.trainer import GpuTrainer
 from afterstate.learning.runs import Run, read_metrics
-from afterstate.values.files import open_model
+from afterstate.search.agents import make_agent
+from afterstate.search.expectimax import best_of_values, make_expectimax, new_desk
+from afterstate.search.gpu import POINT, GpuSearcher, Search
+from afterstate.search.leaves import plain_leaves
+from afterstate.values.files import Model, open_model
 from afterstate.values.ntuple import evaluator
 from afterstate.values.patterns import parse_network
 
@@ -266,34 +271,28 @@ def words(numbers: Iterable[Any]) -> tuple[np.uint64, ...]:
     return tuple(np.uint64(number) for number in numbers)
 
 
-def play_plainly(lesson: Lesson, weights: Any, seed: int, number: int, two_layers: bool) -> list[int]:
-    """A game in plain Python: score, moves, largest."""
+def random_weights(lesson: Lesson) -> Any:
+    return (100 * np.random.default_rng(2).random(lesson.tables.weights)).astype(np.float32)
+
+
+def play_plainly(lesson: Lesson, weights: Any, seed: int, number: int) -> list[int]:
+    """A greedy game in plain Python: score, moves, largest."""
     rules, rows, value = lesson.game.rules, lesson.game.rows, lesson.evaluator.value
     board, aux, rng = words(rules.start(rows, np.uint64(seed_of(np.uint64(seed), np.uint64(number)))))
     score = int(rules.value_of_board(board, aux)) if lesson.game.score_is_value else 0
     moves = 0
 
-    def best(board: Any, aux: Any, worth: Any, alive: float) -> tuple[float, int]:
+    def best_move() -> int:
         found = (0.0, -1)
         for action in range(4):
             after, after_aux, reward = rules.slide(rows, board, aux, action)
             if after != board:
-                total = np.float32(reward) + np.float32(max(worth(after, after_aux), 0)) + np.float32(alive)
+                total = np.float32(reward) + np.float32(max(value(weights, *words((after, after_aux))), 0))
                 if found[1] < 0 or total > found[0]:
                     found = total, action
-        return found
+        return found[1]
 
-    def leaf(after: Any, after_aux: Any) -> Any:
-        return value(weights, np.uint64(after), np.uint64(after_aux))
-
-    def expected(after: Any, after_aux: Any) -> Any:
-        boards, auxes, shares = (
-            np.zeros(lesson.game.max_placements, kind) for kind in (np.uint64, np.uint64, np.float32)
-        )
-        count = rules.placements(*words((after, after_aux)), boards, auxes, shares)
-        return sum(shares[i] * best(boards[i], auxes[i], leaf, 1.0)[0] for i in range(count))
-
-    while (action := best(board, aux, expected if two_layers else leaf, 0.0)[1]) >= 0:
+    while (action := best_move()) >= 0:
         after, after_aux, reward = words(rules.slide(rows, board, aux, action))
         board, aux, placed, rng = words(rules.spawn(after, after_aux, rng))
         score += int(reward) + int(placed)
@@ -301,26 +300,143 @@ def play_plainly(lesson: Lesson, weights: Any, seed: int, number: int, two_layer
     return [score, moves, int(rules.largest(board, aux))]
 
 
-@pytest.mark.parametrize(
-    ("game", "layers", "by_age"), [("2048", 1, False), ("2048", 1, True), ("threes", 1, False), ("threes", 2, True)]
-)
-def test_games_played_there_are_the_games_played_here(game: str, layers: int, by_age: bool) -> None:
+@pytest.mark.parametrize(("game", "by_age"), [("2048", False), ("2048", True), ("threes", False)])
+def test_games_played_there_are_the_games_played_here(game: str, by_age: bool) -> None:
     lesson = lesson_of(game, "01,56", by_age=by_age)
-    weights = (100 * np.random.default_rng(2).random(lesson.tables.weights)).astype(np.float32)
+    weights = random_weights(lesson)
     seen: list[int] = []
 
     def watch(results: Any) -> bool:
         seen.append(int((results[:, 1] > 0).sum()))
         return True
 
-    results = GpuPlayer(lesson, layers, weights).play(3, seed=5, watch=watch, at_once=2 if layers == 1 else 64)
-    assert results.tolist() == [play_plainly(lesson, weights, 5, i, layers == 2) for i in range(3)]
+    results = GpuPlayer(lesson, weights).play(3, seed=5, watch=watch, at_once=2)
+    assert results.tolist() == [play_plainly(lesson, weights, 5, i) for i in range(3)]
     assert all(count <= 3 for count in seen)
+
+
+CROWDED = [
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 2, 1, 0, 3, 2, 0],
+    [14, 12, 11, 10, 6, 7, 8, 9, 3, 2, 1, 3, 1, 2, 0, 1],
+    [1, 2, 1, 2, 2, 1, 2, 1, 1, 2, 1, 2, 2, 1, 2, 2],  # one merge is left
+    [1, 2, 1, 2, 2, 1, 2, 1, 1, 2, 1, 2, 2, 1, 2, 1],  # none
+]
+TOO_FEW = 160  # nodes
+SEARCHES = {
+    "two layers": (lesson_of(), Search(2)),
+    "three layers": (lesson_of(), Search(3)),
+    "narrow, by age": (lesson_of(by_age=True), Search(4, 1, 0.15)),
+    "two moves, folded": (lesson_of(fold=14, fold_scale=1), Search(4, 2, 0.2)),
+    "of states": (lesson_of(of_states=True), Search(2)),
+    "threes": (lesson_of("threes"), Search(3, 1, 0.2)),
+    "phone": (lesson_of("threes-phone"), Search(2)),
+    "phone by hint": (lesson_of("threes-phone", "01,5", by_hint=True, turned=False), Search(3, 1, 0.2)),
+}
+
+
+def some_games(lesson: Lesson, boards: int) -> Boards:
+    """Games in the middle: crowded boards, and what Threes! says beside a board."""
+    game, threads = lesson.game, 32 if SIMULATED else 128
+    numbers = np.full(threads, -1, np.int64)
+    numbers[:boards] = range(boards)
+    at = [
+        numbers,
+        *(np.zeros(threads, np.uint64) for _ in range(3)),
+        *(np.zeros(threads, np.int64) for _ in range(2)),
+    ]
+    for place in range(boards):
+        _, aux, rng = words(game.rules.start(game.rows, np.uint64(place + 1)))
+        at[1][place], at[2][place], at[3][place] = pack(CROWDED[place]), aux, rng
+    return Boards(*(cuda.to_device(array) for array in at))
+
+
+def searched_here(lesson: Lesson, search: Search, weights: Any, at: list[Any], place: int) -> Any:
+    """The value of every move, by the search of the CPU."""
+    of = "states" if lesson.of_states else "afterstates"
+    leaves = plain_leaves(
+        lesson.game,
+        f"{lesson.evaluator.network.key} in tests",
+        lesson.evaluator.value,
+        weights,
+        of,
+        lesson.tables.by_aux,
+    )
+    root_values = make_expectimax(lesson.game, leaves, narrow=search.width < 4).root_values
+    out = np.zeros(4)
+    desk = new_desk(lesson.game, leaves, 10, search.width)
+    root_values(desk, *words((at[1][place], at[2][place])), search.layers, search.prune, out)
+    return out
+
+
+def moved_here(lesson: Lesson, action: int, board: Any, aux: Any, rng: Any) -> tuple[Any, ...]:
+    rules = lesson.game.rules
+    after, after_aux, _ = words(rules.slide(lesson.game.rows, board, aux, action))
+    board, aux, _, rng = words(rules.spawn(after, after_aux, rng))
+    return board, aux, rng
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_there_is_the_search_here(name: str) -> None:
+    lesson, search = SEARCHES[name]
+    weights, boards, best_of = random_weights(lesson), len(CROWDED), best_of_values()
+    searcher, at = GpuSearcher(lesson, search, weights), some_games(lesson, boards)
+    before = [array.copy_to_host() for array in at]
+    results, taken = cuda.to_device(np.zeros((boards, 3), np.int64)), cuda.to_device(np.array([boards], np.int64))
+    searcher.mover(at, results, taken, 1)
+    after, values = [array.copy_to_host() for array in at], searcher.afterstates.values.copy_to_host()
+    rewards, roots = searcher.afterstates.rewards.copy_to_host(), searcher.roots.copy_to_host()
+    for place in range(boards):
+        here = searched_here(lesson, search, weights, before, place)
+        there = [np.nan if i < 0 else rewards[i] + max(values[i] / POINT, 0) for i in roots[place]]
+        assert np.allclose(there, here, rtol=1e-6 if lesson.of_states else 1e-9, equal_nan=True)
+        action, position = int(best_of(here)), words(before[k][place] for k in (1, 2, 3))
+        if action >= 0:
+            assert tuple(after[k][place] for k in (1, 2, 3)) == moved_here(lesson, action, *position)
+        else:
+            assert results.copy_to_host()[place, 2] == lesson.game.rules.largest(*position[:2])
+            assert after[0][place] == -1
+    assert after[5][:boards].tolist() == [int(after[0][place] >= 0) for place in range(boards)]
+
+
+def test_when_the_room_is_full_fewer_games_move_at_a_time() -> None:
+    lesson, search = SEARCHES["narrow, by age"]
+    weights, boards, best_of = random_weights(lesson), len(CROWDED), best_of_values()
+    at = some_games(lesson, boards)
+    before = [array.copy_to_host() for array in at]
+    results, taken = cuda.to_device(np.zeros((boards, 3), np.int64)), cuda.to_device(np.array([boards], np.int64))
+    make_moves = GpuSearcher(lesson, search, weights, nodes=TOO_FEW).mover(at, results, taken, 1)
+    assert not at.moves.copy_to_host().any(), "there was room for all of them: nothing is tested"
+    seen: dict[int, tuple[Any, ...]] = {}
+    while len(seen) < boards - 1:
+        make_moves()
+        now = [array.copy_to_host() for array in at]
+        seen |= {place: tuple(now[k][place] for k in (1, 2, 3)) for place in range(boards) if now[5][place] == 1}
+    for place, found in seen.items():
+        action = int(best_of(searched_here(lesson, search, weights, before, place)))
+        assert found == moved_here(lesson, action, *words(before[k][place] for k in (1, 2, 3)))
+
+
+def test_a_search_that_does_not_fit_says_so() -> None:
+    lesson = lesson_of()
+    with pytest.raises(Mistake, match="does not fit"):
+        GpuSearcher(lesson, Search(3), fresh(lesson), nodes=20).play(1)
+
+
+def test_searched_games_end_like_any_other() -> None:
+    """Whole games: many on a GPU, one of Threes! in the simulator."""
+    lesson = lesson_of("threes" if SIMULATED else "2048", "01,56")
+    weights, number = random_weights(lesson), 1 if SIMULATED else 300
+    results = GpuSearcher(lesson, Search(2), weights).play(number, seed=5, at_once=1 if SIMULATED else 200)
+    assert (results[:, 1] > 10).all()
+    model = Model(lesson.game, lesson.evaluator.network, weights)
+    here = Player(make_agent("expectimax:2", lesson.game, model), keep_actions=False).play(5, 0, number)
+    assert results[:, 0].tolist() == here.scores.tolist()
+    assert results[:, 1].tolist() == here.moves.tolist()
 
 
 def test_play_stops_when_the_watcher_says_so() -> None:
     lesson = lesson_of("2048", "01")
-    player = GpuPlayer(lesson, 1, fresh(lesson))
+    player = GpuPlayer(lesson, fresh(lesson))
     player.moves_a_launch = 5
     results = player.play(2, seed=1, watch=lambda results: False)
     assert (results == 0).all()

@@ -13,16 +13,17 @@ import numpy as np
 from afterstate.games import Mistake
 from afterstate.games.board import Board
 from afterstate.games.compiler import Array, rule_for
-from afterstate.learning.gpu import gpu_player
+from afterstate.learning.gpu import lesson_of
 from afterstate.search.agents import Agent
 from afterstate.search.downgrade import downgrade
-from afterstate.search.players import NO_DOWNGRADE, downgrade_settings
-from afterstate.search.specs import Spec, parse_spec
+from afterstate.search.players import NO_DOWNGRADE, depth_of, downgrade_settings
+from afterstate.search.specs import parse_spec
 
 from .evaluate import Evaluation
 from .statistics import Statistics
 
 SCORE, MOVES, LARGEST = 0, 1, 2  # columns of the results
+SECONDS_A_LOOK = 0.5
 
 
 def evaluate_on_gpu(
@@ -31,21 +32,19 @@ def evaluate_on_gpu(
     seed: int = 1,
     progress: Callable[[Statistics, float], None] | None = None,
 ) -> Evaluation:
-    """Play games 0 … games - 1 under `seed` with greedy or expectimax:2. Ctrl-C ends with what was finished."""
-    spec = parse_spec(agent.spec)
-    layers = layers_of(spec)
-    if games < 1 or agent.model is None:
+    """Play games 0 … games - 1 under `seed` with greedy or expectimax. Ctrl-C ends with what was finished."""
+    if games < 1:
         raise Mistake("games is a whole number from 1 on")
-    settings = downgrade_settings(spec, agent.game, agent.model)
-    player = gpu_player(agent.model, layers, None if settings == NO_DOWNGRADE else make_seen(*settings))
+    player = player_of(agent)
     player.play(1, seed, watch=lambda results: False)  # compiles
-    begin, last = time.perf_counter(), np.zeros((0, 3), np.int64)
+    begin, last, shown = time.perf_counter(), np.zeros((0, 3), np.int64), 0.0
 
     def watch(results: Array) -> bool:
-        nonlocal last
-        last = results
-        if progress:
-            progress(counted(agent, results), time.perf_counter() - begin)
+        nonlocal last, shown
+        last, at = results, time.perf_counter() - begin
+        if progress and at - shown > SECONDS_A_LOOK:
+            shown = at
+            progress(counted(agent, results), at)
         return True
 
     with contextlib.suppress(KeyboardInterrupt):
@@ -55,14 +54,21 @@ def evaluate_on_gpu(
     return Evaluation(agent, seed, statistics, seconds, 1, complete=statistics.games == games)
 
 
-def layers_of(spec: Spec) -> int:
-    """How many layers of moves the GPU looks ahead for this player."""
-    plain = not set(spec.options) - {"downgrade", "hole"}
-    if plain and spec.name == "greedy":
-        return 1
-    if plain and spec.name == "expectimax" and spec.unit == "" and spec.budget in (1, 2):
-        return int(spec.budget)
-    raise Mistake(f"on the GPU play greedy and expectimax:2 (with downgrade=TILE if you like), not {spec.text}")
+def player_of(agent: Agent) -> Any:
+    """The GPU's player: greedy, or expectimax by layers; how long a move takes is not for it to say."""
+    spec = parse_spec(agent.spec)
+    if agent.model is None or spec.name not in ("greedy", "expectimax") or spec.unit not in ("", "deep"):
+        raise Mistake(f"on the GPU play greedy, expectimax:3 or expectimax:deep, not {spec.text}")
+    settings = downgrade_settings(spec, agent.game, agent.model)
+    seen = None if settings == NO_DOWNGRADE else make_seen(*settings)
+    lesson, (layers, width, prune) = lesson_of(agent.model), depth_of(spec)
+    if layers == 1:
+        from afterstate.learning.gpu.play import GpuPlayer
+
+        return GpuPlayer(lesson, agent.model.weights, seen)
+    from afterstate.search.gpu import GpuSearcher, Search
+
+    return GpuSearcher(lesson, Search(layers, width, prune), agent.model.weights, seen)
 
 
 @cache

@@ -52,7 +52,7 @@ class Command:
     ray_address: str | None = None
     """The cluster: HOST:PORT, ray://HOST:PORT or auto; by default one is started on this machine."""
     device: Literal["cpu", "cuda"] = "cpu"
-    """cuda: thousands of games at once on an NVIDIA GPU, for greedy and expectimax:2."""
+    """cuda: thousands of games at once on an NVIDIA GPU, for greedy, expectimax:3, expectimax:deep."""
     save: Path | None = None
     """Write every game to this file, a line each, for the referee and for replay."""
     style: Literal["ours", "course", "demo"] = "ours"
@@ -87,7 +87,7 @@ def _play(agent: Agent, command: Command, keep: Callable[[Record], None] | None)
 
         if keep or command.on == "ray":
             raise Mistake("--save and --on ray go with --device cpu")
-        return evaluate_on_gpu(agent, command.games, command.seed)
+        return _watched(agent, command, evaluate_on_gpu)
     if command.on == "ray":
         from afterstate.arena.scale import evaluate_on_ray
 

@@ -71,11 +71,23 @@ def downgrade_settings(spec: Spec, game: Game, model: Model) -> tuple[int, int]:
     return threshold, smallest
 
 
+def depth_of(spec: Spec) -> tuple[int, int, float]:
+    """How many layers an expectimax looks ahead, how many moves it follows below the root, and what it prunes."""
+    deep = spec.unit == "deep"
+    layers = 1 if spec.name == "greedy" else DEEP_LAYERS if deep else int(spec.budget)
+    if spec.unit == "" and layers > MOST_LAYERS:
+        raise Mistake(
+            f"{spec.text!r} looks too far: at most {MOST_LAYERS} layers, or a time such as expectimax:200ms"
+        )
+    width = spec.whole("width", DEEP_WIDTH if deep else MOVES, 1, MOVES)
+    return layers, width, spec.number("prune", DEEP_PRUNE if deep else 0.0, 0.0, 1.0)
+
+
 def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
     """Greedy and expectimax, by layers, by empty cells, or by iterative deepening within a budget."""
     plan, leaves = _expectimax_plan(spec, game, model), network_leaves(model)
     bits = spec.whole("table", TABLE_BITS, 0, 28)
-    width = spec.whole("width", DEEP_WIDTH if spec.unit == "deep" else MOVES, 1, MOVES)
+    width = depth_of(spec)[1]
     tools, best_of = make_expectimax(game, leaves, bits > 0, width < MOVES), best_of_values()
     root_values, deepen, layers_for, smaller = tools.root_values, tools.deepen, tools.layers_for, make_smaller(game)
     mode = LAYER_MODES[spec.unit]
@@ -109,13 +121,7 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
 
 def _expectimax_plan(spec: Spec, game: Game, model: Model) -> Array:
     plan = np.zeros(6)
-    deep = spec.unit == "deep"
-    plan[LAYERS] = 1 if spec.name == "greedy" else DEEP_LAYERS if deep else spec.budget
-    if spec.unit == "" and plan[LAYERS] > MOST_LAYERS:
-        raise Mistake(
-            f"{spec.text!r} looks too far: at most {MOST_LAYERS} layers, or a time such as expectimax:200ms"
-        )
-    plan[PRUNE] = spec.number("prune", DEEP_PRUNE if deep else 0.0, 0.0, 1.0)
+    plan[LAYERS], _, plan[PRUNE] = depth_of(spec)
     plan[NODES] = spec.budget if spec.unit == "nodes" else math.inf
     plan[SECONDS] = spec.budget if spec.unit == "s" else math.inf
     plan[THRESHOLD], plan[HOLE] = downgrade_settings(spec, game, model)

@@ -7,8 +7,7 @@ read.
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -20,6 +19,7 @@ from afterstate.games.errors import Mistake
 
 from .arrange import Arrangement
 from .machine import BLOCK, LANES, SIMULATED, bits_of, cuda, float_of, launched, stride, thread_number, uint64
+from .repeated import Repeated
 from .starts import RATE, RESTART, RUNNING, SETTINGS, Marks, Pool, make_begin, new_marks, restock, zeros
 from .steps import (
     BEST,
@@ -91,34 +91,6 @@ def kernels_of(lesson: Lesson) -> tuple[Any, Any, Any]:
     """The kernels that choose, apply and deal, made once for every lesson."""
     choose = (make_choose_states if lesson.of_states else make_choose_afterstates)(lesson)
     return choose, make_apply(lesson), make_deal(lesson)
-
-
-class Repeated:
-    """A piece of work on a stream, recorded once and replayed at the cost of one launch."""
-
-    def __init__(self, work: Callable[[], None], stream: Any) -> None:
-        self.work = work
-        if SIMULATED:
-            return
-        driver: Any = importlib.import_module("cuda.bindings.driver")
-
-        self.driver, self.stream = driver, driver.CUstream(int(stream.handle))
-        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-        self._checked(driver.cuStreamBeginCapture(self.stream, mode))
-        work()
-        (self.graph,) = self._checked(driver.cuStreamEndCapture(self.stream))
-        (self.executable,) = self._checked(driver.cuGraphInstantiate(self.graph, 0))
-
-    def _checked(self, answer: Any) -> Any:
-        if int(answer[0]) != 0:
-            raise RuntimeError(f"CUDA says {answer[0]!s}")
-        return answer[1:]
-
-    def __call__(self) -> None:
-        if SIMULATED:
-            self.work()
-        else:
-            self._checked(self.driver.cuGraphLaunch(self.executable, self.stream))
 
 
 class Learner:

@@ -14,13 +14,13 @@ import numpy as np
 
 from afterstate.games import Game
 from afterstate.games.chance import seed_of
-from afterstate.games.compiler import Array
+from afterstate.games.compiler import Array, rule
 
 from .arrange import Arrangement
 from .machine import BLOCK, SIMULATED, cuda, device, float32, int32, int64, launched, thread_number
 from .steps import Lesson, as_it_is, make_expectation, make_plain_worth
 
-NOTHING, ALIVE = np.float32(0), np.float32(1)
+NOTHING = np.float32(0)
 NO_MOVE, NO_GAME = -1, -1
 GAMES_AT_ONCE = BLOCK if SIMULATED else 1 << 16
 MOVES_A_LAUNCH = 1024
@@ -59,9 +59,9 @@ def make_after_value(lesson: Lesson) -> Callable[..., Any]:
     return after_value
 
 
-def make_greedy(lesson: Lesson, after_value: Callable[..., Any]) -> Callable[..., Any]:
+def make_greedy(lesson: Lesson) -> Callable[..., Any]:
     """The move with the largest r + max(0, value of the afterstate)."""
-    slide = lesson.game.rules.slide
+    slide, after_value = lesson.game.rules.slide, make_after_value(lesson)
 
     @device
     def greedy(weights: Array, rows: Array, board: np.uint64, aux: np.uint64) -> Any:
@@ -77,142 +77,107 @@ def make_greedy(lesson: Lesson, after_value: Callable[..., Any]) -> Callable[...
     return greedy
 
 
-def make_reply(lesson: Lesson, after_value: Callable[..., Any]) -> Callable[..., Any]:
-    """reply(weights, rows, board, aux): the value of a position by its best move; 0 when it is dead."""
-    slide = lesson.game.rules.slide
+def make_deal(game: Game) -> Callable[..., Any]:
+    """deal(rows, at, place, seed): the start of the game that this place has the number of."""
+    start, value_of_board, score_is_value = game.rules.start, game.rules.value_of_board, game.score_is_value
 
     @device
-    def reply(weights: Array, rows: Array, board: np.uint64, aux: np.uint64) -> Any:
-        best = NOTHING
-        for action in range(4):
+    def deal(rows: Array, at: Boards, place: Any, seed: np.uint64) -> None:
+        board, aux, rng = start(rows, seed_of(seed, np.uint64(at.numbers[place])))
+        at.boards[place], at.auxes[place], at.rngs[place] = board, aux, rng
+        at.scores[place] = value_of_board(board, aux) if score_is_value else int64(0)
+        at.moves[place] = int64(0)
+
+    return deal
+
+
+def make_move(game: Game) -> Callable[..., Any]:
+    """move(rows, at, place, action, results, taken): play on, or note how the game ended and take the next number."""
+    slide, spawn, largest = game.rules.slide, game.rules.spawn, game.rules.largest
+
+    @device
+    def move(rows: Array, at: Boards, place: Any, action: int, results: Array, taken: Array) -> None:
+        board, aux = at.boards[place], at.auxes[place]
+        if action == NO_MOVE:
+            number = at.numbers[place]
+            results[number, 0], results[number, 1] = at.scores[place], at.moves[place]
+            results[number, 2] = largest(board, aux)
+            number = cuda.atomic.add(taken, 0, 1)
+            at.numbers[place] = number if number < results.shape[0] else int64(NO_GAME)
+            at.boards[place] = np.uint64(0)
+        else:
             after, after_aux, reward = slide(rows, board, aux, action)
-            if after != board:
-                value = float32(reward) + max(after_value(weights, after, after_aux), NOTHING) + ALIVE
-                best = max(best, value)
-        return best
+            at.boards[place], at.auxes[place], placed, at.rngs[place] = spawn(after, after_aux, at.rngs[place])
+            at.scores[place] += reward + placed
+            at.moves[place] += 1
 
-    return reply
-
-
-def make_two_layers(lesson: Lesson, after_value: Callable[..., Any]) -> Callable[..., Any]:
-    """expectimax:2, the best move against every tile that may appear and the best reply to it."""
-    game, by_aux = lesson.game, lesson.tables.by_aux
-    slide, placements, draws = game.rules.slide, game.rules.placements, game.rules.draws
-    reply = make_reply(lesson, after_value)
-    most, most_draws = game.max_placements, game.max_draws
-
-    @device
-    def expected(weights: Array, rows: Array, after: np.uint64, aux: np.uint64) -> Any:
-        boards, auxes = cuda.local.array(most, np.uint64), cuda.local.array(most, np.uint64)
-        chances = cuda.local.array(most, np.float32)
-        hints, hint_chances = cuda.local.array(most_draws, np.uint64), cuda.local.array(most_draws, np.float32)
-        total = NOTHING
-        for i in range(placements(after, aux, boards, auxes, chances)):
-            if by_aux:
-                for k in range(draws(boards[i], auxes[i], hints, hint_chances)):
-                    total += chances[i] * hint_chances[k] * reply(weights, rows, boards[i], hints[k])
-            else:
-                total += chances[i] * reply(weights, rows, boards[i], auxes[i])
-        return total
-
-    @device
-    def two_layers(weights: Array, rows: Array, board: np.uint64, aux: np.uint64) -> Any:
-        best, chosen = NOTHING, int32(NO_MOVE)
-        for action in range(4):
-            after, after_aux, reward = slide(rows, board, aux, action)
-            if after != board:
-                value = float32(reward) + expected(weights, rows, after, after_aux)
-                if chosen == NO_MOVE or value > best:
-                    best, chosen = value, int32(action)
-        return chosen
-
-    return two_layers
+    return move
 
 
-def make_play(game: Game, decide: Callable[..., Any], seen: Callable[..., Any] | None) -> Any:
+def make_play(lesson: Lesson, seen: Callable[..., Any] | None) -> Any:
     """The kernel that plays on. `seen(board, aux)` is the position on which a move is chosen, if not the real one."""
-    start, slide, spawn = game.rules.start, game.rules.slide, game.rules.spawn
-    value_of_board, largest, score_is_value = game.rules.value_of_board, game.rules.largest, game.score_is_value
-
-    @device
-    def choose(weights: Array, rows: Array, board: np.uint64, aux: np.uint64) -> Any:
-        return decide(weights, rows, board, aux)
-
-    if seen is not None:
-        chosen_on = seen
-
-        @device
-        def choose_seen(weights: Array, rows: Array, board: np.uint64, aux: np.uint64) -> Any:
-            board, aux = chosen_on(board, aux)
-            return decide(weights, rows, board, aux)
-
-        choose = choose_seen
-
-    @device
-    def deal(rows: Array, seed: np.uint64, number: int) -> Any:
-        board, aux, rng = start(rows, seed_of(seed, np.uint64(number)))
-        return board, aux, rng, value_of_board(board, aux) if score_is_value else int64(0)
+    deal, move, greedy = make_deal(lesson.game), make_move(lesson.game), make_greedy(lesson)
+    see = seen or itself
 
     @launched
     def play(
         weights: Array, rows: Array, at: Boards, results: Array, taken: Array, seed: np.uint64, moves: int
     ) -> None:
         """Up to `moves` moves for every thread. `results` [games, 3]: score, moves, largest; `taken`: next number."""
-        thread = thread_number()
-        number = at.numbers[thread]
-        board, aux, rng, score = at.boards[thread], at.auxes[thread], at.rngs[thread], at.scores[thread]
-        made = at.moves[thread]
+        place = thread_number()
         for _ in range(moves):
-            if number == NO_GAME:
+            if at.numbers[place] == NO_GAME:
                 break
-            if board == np.uint64(0):
-                board, aux, rng, score = deal(rows, seed, number)
-                made = int64(0)
-            action = choose(weights, rows, board, aux)
-            if action == NO_MOVE:
-                results[number, 0], results[number, 1], results[number, 2] = score, made, largest(board, aux)
-                number = cuda.atomic.add(taken, 0, 1)
-                if number >= results.shape[0]:
-                    number = int64(NO_GAME)
-                board = np.uint64(0)
-            else:
-                after, after_aux, reward = slide(rows, board, aux, action)
-                board, aux, placed, rng = spawn(after, after_aux, rng)
-                score += reward + placed
-                made += 1
-        at.numbers[thread], at.boards[thread], at.auxes[thread] = number, board, aux
-        at.rngs[thread], at.scores[thread], at.moves[thread] = rng, score, made
+            if at.boards[place] == np.uint64(0):
+                deal(rows, at, place, seed)
+            board, aux = see(at.boards[place], at.auxes[place])
+            move(rows, at, place, greedy(weights, rows, board, aux), results, taken)
 
     return play
 
 
+@rule
+def itself(board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64]:
+    return board, aux
+
+
 @cache
-def play_kernel(lesson: Lesson, layers: int, seen: Callable[..., Any] | None) -> Any:
-    """The kernel of a player, made once."""
-    decide = (make_greedy if layers == 1 else make_two_layers)(lesson, make_after_value(lesson))
-    return make_play(lesson.game, decide, seen)
+def play_kernel(lesson: Lesson, seen: Callable[..., Any] | None) -> Any:
+    """The kernel of a greedy player, made once."""
+    return make_play(lesson, seen)
 
 
 class GpuPlayer:
-    """Plays games 0, 1, 2, … under a seed. Weights of the CPU are brought over, those of a learner lie there."""
+    """Plays games 0, 1, 2, … under a seed, greedily. Weights of the CPU are brought over, a learner's lie there."""
 
-    def __init__(self, lesson: Lesson, layers: int, weights: Any, seen: Callable[..., Any] | None = None) -> None:
-        self.kernel = play_kernel(lesson, layers, seen)
+    at_once = GAMES_AT_ONCE
+
+    def __init__(self, lesson: Lesson, weights: Any, seen: Callable[..., Any] | None = None) -> None:
+        self.lesson, self.seen = lesson, seen
         self.rows = cuda.to_device(np.array(lesson.game.rows))
         self.weights = weights
         if isinstance(weights, np.ndarray):
             self.weights = cuda.device_array(weights.size, np.float32)
             Arrangement(lesson.evaluator).to_gpu(self.weights, weights)
-        self.moves_a_launch = MOVES_A_LAUNCH if layers == 1 else MOVES_A_LAUNCH // 16
+        self.moves_a_launch = MOVES_A_LAUNCH
+
+    def mover(self, at: Boards, results: Any, taken: Any, seed: int) -> Callable[[], None]:
+        """What makes the next moves of these games, each time it is called."""
+        kernel, blocks = play_kernel(self.lesson, self.seen), at.numbers.size // BLOCK
+
+        def make_moves() -> None:
+            kernel[blocks, BLOCK](self.weights, self.rows, at, results, taken, np.uint64(seed), self.moves_a_launch)
+
+        return make_moves
 
     def play(
-        self, games: int, seed: int = 1, watch: Callable[[Array], bool] | None = None, at_once: int = GAMES_AT_ONCE
+        self, games: int, seed: int = 1, watch: Callable[[Array], bool] | None = None, at_once: int | None = None
     ) -> Array:
         """results [games, 3]: score, moves and largest tile of each game.
 
         `watch(results)` sees the results so far (unfinished games are 0) and stops the play by returning False.
         """
-        first = min(at_once, games)
+        first = min(at_once or self.at_once, games)
         threads = -(-first // BLOCK) * BLOCK
         numbers = np.arange(threads, dtype=np.int64)
         numbers[first:] = NO_GAME
@@ -220,10 +185,9 @@ class GpuPlayer:
         at = Boards(*(cuda.to_device(array) for array in (numbers, *words)))
         results = cuda.to_device(np.zeros((games, 3), np.int64))
         taken = cuda.to_device(np.array([first], np.int64))
+        make_moves = self.mover(at, results, taken, seed)
         while True:
-            self.kernel[threads // BLOCK, BLOCK](
-                self.weights, self.rows, at, results, taken, np.uint64(seed), self.moves_a_launch
-            )
+            make_moves()
             ended = bool((at.numbers.copy_to_host() == NO_GAME).all())
             if ended or (watch is not None and not watch(results.copy_to_host())):
                 return np.asarray(results.copy_to_host())

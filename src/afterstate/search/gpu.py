@@ -1,0 +1,380 @@
+"""Expectimax of many games at once on a GPU, layer by layer.
+
+One step makes a move in every game. The searches of all games grow together, in two long lists, afterstates and
+positions, every node beside the number of its parent:
+
+    open_moves  the moves of every game                                       -> afterstates
+    spread      what chance may make of the last afterstates                  -> positions
+    answer      leaves are read from the network, the moves of the others     -> afterstates
+    lift        an afterstate hands its value up to the position before it, where the largest counts
+    gather      a position hands its value up to the afterstate before it, times its probability
+    go_on       every game makes its best move
+
+It is the tree of expectimax.py, node by node, so these are the games of the CPU. Values are added up as whole
+numbers, in parts of a point, so the order of the threads does not matter.
+
+When a list is full, nobody moves, and from then on half as many games are searched at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from afterstate.games import Game, Mistake
+from afterstate.games.compiler import Array
+from afterstate.learning.gpu.machine import (
+    BLOCK,
+    SIMULATED,
+    cuda,
+    device,
+    int32,
+    int64,
+    launched,
+    stride,
+    thread_number,
+)
+from afterstate.learning.gpu.play import (
+    NO_GAME,
+    Boards,
+    GpuPlayer,
+    itself,
+    make_after_value,
+    make_deal,
+    make_move,
+)
+from afterstate.learning.gpu.repeated import Repeated
+from afterstate.learning.gpu.steps import Lesson
+
+from .expectimax import MOVES, among_best, best_of_values, likeliest, make_position_key
+from .last_layer import ALIVE
+
+POINT = float(1 << 30)  # values are whole numbers of so many parts of a point
+ILLEGAL, RESTING = -1, -2  # instead of the number of an afterstate
+LEAF = -1.0  # instead of the probability of a path
+AFTERSTATES, POSITIONS, FULL, PARTS, TURN, AFTERSTATE_ENDS, POSITION_ENDS = 0, 1, 2, 3, 4, 8, 24  # places in `counts`
+COUNTS = 40
+GRID = (1, 1) if SIMULATED else (1056, BLOCK)  # more threads of the simulator wait for each other
+MOST_NODES = 1 << 12 if SIMULATED else 1 << 26
+BYTES_A_NODE = 88  # an afterstate and a position
+GAMES_AT_ONCE = BLOCK if SIMULATED else 1 << 13
+STEPS_A_GRAPH = 1 if SIMULATED else 16
+
+
+class Afterstates(NamedTuple):
+    """Boards after a move, layer by layer."""
+
+    boards: Any  # [nodes] uint64
+    auxes: Any  # [nodes] uint64
+    shares: Any  # [nodes] float64, the probability of the path from the root
+    rewards: Any  # [nodes] int32, of the move
+    parents: Any  # [nodes] int32, the position that was left
+    values: Any  # [nodes] int64
+
+
+class Positions(NamedTuple):
+    """What chance made of them, layer by layer."""
+
+    boards: Any  # [nodes] uint64
+    auxes: Any  # [nodes] uint64
+    shares: Any  # [nodes] float64, the probability of the path from the root, or LEAF
+    chances: Any  # [nodes] float64, the probability beside its siblings
+    parents: Any  # [nodes] int32, the afterstate before it
+    values: Any  # [nodes] int64
+
+
+class Search(NamedTuple):
+    """How far a search looks: see expectimax.py."""
+
+    layers: int
+    width: int = MOVES
+    prune: float = 0.0
+
+
+@device
+def reserve(counts: Array, kind: int, wanted: int, room: int) -> Any:
+    """The first of `wanted` places in a list, or -1 when there is no more room."""
+    first = cuda.atomic.add(counts, kind, int64(wanted))
+    if first + wanted > room:
+        counts[FULL] = 1
+        return int64(-1)
+    return first
+
+
+@device
+def fixed(value: float) -> Any:
+    return int64(value * POINT)
+
+
+@launched
+def turn_over(counts: Array, positions: Positions) -> None:
+    """Before a step: empty lists, and the next part of the games."""
+    if thread_number() != 0:
+        return
+    if counts[FULL] != 0:
+        counts[PARTS] *= 2
+        counts[TURN] = 0
+    elif counts[TURN] + 1 < counts[PARTS]:
+        counts[TURN] += 1
+    else:
+        counts[TURN] = 0
+        if counts[PARTS] > 1 and counts[POSITIONS] * 4 < positions.boards.size:
+            counts[PARTS] //= 2
+    counts[AFTERSTATES] = counts[POSITIONS] = counts[FULL] = 0
+
+
+def make_open_moves(game: Game, seen: Callable[..., Any] | None) -> Any:
+    """The kernel that deals where a game has just begun and lays out the moves of every game."""
+    slide, deal, see = game.rules.slide, make_deal(game), seen or itself
+
+    @launched
+    def open_moves(
+        rows: Array, at: Boards, roots: Array, afterstates: Afterstates, counts: Array, seed: np.uint64
+    ) -> None:
+        game = thread_number()
+        while game < at.numbers.size:
+            roots[game, 0] = RESTING
+            if at.numbers[game] != NO_GAME and int64(game) % counts[PARTS] == counts[TURN]:
+                if at.boards[game] == np.uint64(0):
+                    deal(rows, at, game, seed)
+                board, aux = see(at.boards[game], at.auxes[game])
+                for action in range(MOVES):
+                    after, after_aux, reward = slide(rows, board, aux, action)
+                    roots[game, action] = ILLEGAL
+                    if after != board:
+                        i = reserve(counts, AFTERSTATES, 1, afterstates.boards.size)
+                        if i >= 0:
+                            roots[game, action] = i
+                            afterstates.boards[i], afterstates.auxes[i] = after, after_aux
+                            afterstates.shares[i], afterstates.rewards[i] = 1.0, reward
+            game += stride()
+
+    return open_moves
+
+
+def make_spread(lesson: Lesson, prune: float) -> Any:
+    """The kernel that lays out what chance may make of the afterstates of a layer; `moves` layers are left."""
+    game = lesson.game
+    placements, draws, value_of_board = game.rules.placements, game.rules.draws, game.rules.value_of_board
+    reads_hint = lesson.tables.by_aux or (lesson.of_states and game.max_draws > 1)
+    counts_placed, position_key = game.score_is_value, make_position_key(game)
+    most, most_draws = game.max_placements, game.max_draws
+
+    @launched
+    def spread(afterstates: Afterstates, positions: Positions, counts: Array, level: int, moves: int) -> None:
+        boards, auxes = cuda.local.array(most, np.uint64), cuda.local.array(most, np.uint64)
+        chances = cuda.local.array(most, np.float64)
+        hints, hint_chances = cuda.local.array(most_draws, np.uint64), cuda.local.array(most_draws, np.float64)
+        first, end = counts[AFTERSTATE_ENDS + level], counts[AFTERSTATES]
+        if counts[FULL] != 0:
+            return
+        if thread_number() == 0:
+            counts[AFTERSTATE_ENDS + level + 1] = end
+        i = first + int64(thread_number())
+        while i < end:
+            aux, share = afterstates.auxes[i], afterstates.shares[i]
+            after = position_key(afterstates.boards[i], aux)
+            outcomes = placements(after, aux, boards, auxes, chances)
+            last = moves == 1 or share * likeliest(chances, outcomes) < prune
+            spelled = reads_hint or not last
+            wanted, placed = 0, 0.0
+            for k in range(outcomes):
+                wanted += draws(boards[k], auxes[k], hints, hint_chances) if spelled else 1
+                if counts_placed:
+                    gained = value_of_board(boards[k], auxes[k]) - value_of_board(after, aux)
+                    placed += chances[k] * float(gained)
+            afterstates.values[i] = fixed(placed)
+            q = reserve(counts, POSITIONS, wanted, positions.boards.size)
+            for k in range(outcomes if q >= 0 else 0):
+                drawn = 1
+                hints[0], hint_chances[0] = auxes[k], 1.0
+                if spelled:
+                    drawn = draws(boards[k], auxes[k], hints, hint_chances)
+                for h in range(drawn):
+                    chance = chances[k] * hint_chances[h]
+                    path = share * chance
+                    positions.boards[q], positions.auxes[q] = boards[k], hints[h]
+                    positions.shares[q] = LEAF if last or path < prune else path
+                    positions.chances[q], positions.parents[q] = chance, i
+                    q += 1
+            i += int64(stride())
+
+    return spread
+
+
+def make_answer(lesson: Lesson, width: int) -> Any:
+    """The kernel that reads leaves from the network, and lays out the moves of other positions."""
+    slide, after_value, narrow = lesson.game.rules.slide, make_after_value(lesson), width < MOVES
+
+    @launched
+    def answer(
+        weights: Array, rows: Array, afterstates: Afterstates, positions: Positions, counts: Array, level: int
+    ) -> None:
+        worths = cuda.local.array(MOVES, np.float64)
+        first, end = counts[POSITION_ENDS + level], counts[POSITIONS]
+        if counts[FULL] != 0:
+            return
+        if thread_number() == 0:
+            counts[POSITION_ENDS + level + 1] = end
+        q = first + int64(thread_number())
+        while q < end:
+            board, aux, share = positions.boards[q], positions.auxes[q], positions.shares[q]
+            best, legal = 0.0, 0
+            for action in range(MOVES):
+                after, after_aux, reward = slide(rows, board, aux, action)
+                worths[action] = -math.inf
+                if after != board:
+                    legal += 1
+                    if narrow or share == LEAF:
+                        value = float(after_value(weights, after, after_aux))
+                        worths[action] = float(reward) + value
+                        best = max(best, float(reward) + max(value, 0.0) + ALIVE)
+            positions.values[q] = fixed(best) if share == LEAF else int64(0)
+            if share != LEAF and legal > 0:
+                followed = min(legal, width)
+                i = reserve(counts, AFTERSTATES, followed, afterstates.boards.size)
+                for action in range(MOVES if i >= 0 else 0):
+                    after, after_aux, reward = slide(rows, board, aux, action)
+                    if after != board and (not narrow or among_best(worths, action, width)):
+                        afterstates.boards[i], afterstates.auxes[i] = after, after_aux
+                        afterstates.shares[i], afterstates.rewards[i] = share, reward
+                        afterstates.parents[i] = q
+                        i += 1
+            q += int64(stride())
+
+    return answer
+
+
+@launched
+def lift(afterstates: Afterstates, positions: Positions, counts: Array, level: int) -> None:
+    """The position before an afterstate is worth its best move."""
+    i, end = counts[AFTERSTATE_ENDS + level] + int64(thread_number()), counts[AFTERSTATE_ENDS + level + 1]
+    while i < end and counts[FULL] == 0:
+        value = fixed(float(afterstates.rewards[i]) + ALIVE) + max(afterstates.values[i], int64(0))
+        cuda.atomic.max(positions.values, afterstates.parents[i], value)
+        i += int64(stride())
+
+
+@launched
+def gather(afterstates: Afterstates, positions: Positions, counts: Array, level: int) -> None:
+    """The afterstate before a position is worth what is to be expected."""
+    q, end = counts[POSITION_ENDS + level] + int64(thread_number()), counts[POSITION_ENDS + level + 1]
+    while q < end and counts[FULL] == 0:
+        value = int64(positions.chances[q] * float(positions.values[q]))
+        cuda.atomic.add(afterstates.values, positions.parents[q], value)
+        q += int64(stride())
+
+
+def make_go_on(game: Game) -> Any:
+    """The kernel that makes the best move of every game that was searched."""
+    move, best_of = make_move(game), best_of_values()
+
+    @launched
+    def go_on(
+        rows: Array, at: Boards, roots: Array, afterstates: Afterstates, counts: Array, results: Array, taken: Array
+    ) -> None:
+        values = cuda.local.array(MOVES, np.float64)
+        game = thread_number()
+        while game < at.numbers.size and counts[FULL] == 0:
+            if roots[game, 0] != RESTING:
+                for action in range(MOVES):
+                    i = roots[game, action]
+                    values[action] = math.nan
+                    if i != ILLEGAL:
+                        expected = max(float(afterstates.values[i]) / POINT, 0.0)
+                        values[action] = float(afterstates.rewards[i]) + expected
+                move(rows, at, game, int32(best_of(values)), results, taken)
+            game += stride()
+
+    return go_on
+
+
+class Kernels(NamedTuple):
+    """What is compiled for a network and a search."""
+
+    open_moves: Any
+    spread: Any
+    answer: Any
+    go_on: Any
+
+
+@cache
+def kernels_of(lesson: Lesson, width: int, prune: float, seen: Callable[..., Any] | None) -> Kernels:
+    """The kernels of a search, made once; how many layers it has does not matter to them."""
+    return Kernels(
+        make_open_moves(lesson.game, seen),
+        make_spread(lesson, prune),
+        make_answer(lesson, width),
+        make_go_on(lesson.game),
+    )
+
+
+class GpuSearcher(GpuPlayer):
+    """Plays games 0, 1, 2, … under a seed with expectimax of two layers or more."""
+
+    at_once = GAMES_AT_ONCE
+
+    def __init__(
+        self, lesson: Lesson, search: Search, weights: Any, seen: Callable[..., Any] | None = None, nodes: int = 0
+    ) -> None:
+        super().__init__(lesson, weights, seen)
+        self.search, self.nodes = search, nodes or room_for()
+        self.kernels = kernels_of(lesson, search.width, search.prune, seen)
+        self.stream = cuda.stream()
+        self.afterstates = Afterstates._make(cuda.device_array(self.nodes, kind) for kind in kinds("uufiij"))
+        self.positions = Positions._make(cuda.device_array(self.nodes, kind) for kind in kinds("uuffij"))
+        self.roots: Any = None  # [games, moves] int32, the numbers of their afterstates
+
+    def mover(self, at: Boards, results: Any, taken: Any, seed: int) -> Callable[[], None]:
+        afterstates, positions, games = self.afterstates, self.positions, at.numbers.size
+        begin = np.zeros(COUNTS, np.int64)
+        begin[PARTS] = 1
+        counts = cuda.to_device(begin)
+        self.roots = roots = cuda.to_device(np.full((games, MOVES), RESTING, np.int32))
+        layers, grid = self.search.layers, (*GRID, self.stream)
+
+        def step() -> None:
+            turn_over[(1, 1, self.stream)](counts, positions)
+            self.kernels.open_moves[grid](self.rows, at, roots, afterstates, counts, np.uint64(seed))
+            for level in range(layers - 1):
+                self.kernels.spread[grid](afterstates, positions, counts, level, layers - 1 - level)
+                self.kernels.answer[grid](self.weights, self.rows, afterstates, positions, counts, level)
+            for level in reversed(range(layers - 1)):
+                if level < layers - 2:
+                    lift[grid](afterstates, positions, counts, level + 1)
+                gather[grid](afterstates, positions, counts, level)
+            self.kernels.go_on[grid](self.rows, at, roots, afterstates, counts, results, taken)
+
+        def steps() -> None:
+            for _ in range(STEPS_A_GRAPH):
+                step()
+
+        step()  # compiles
+        self.stream.synchronize()
+        repeated = Repeated(steps, self.stream)
+
+        def make_moves() -> None:
+            repeated()
+            self.stream.synchronize()
+            if counts.copy_to_host()[PARTS] > 2 * games:
+                raise Mistake(
+                    "the search of a single game does not fit into the GPU: fewer layers, or a larger prune"
+                )
+
+        return make_moves
+
+
+def kinds(letters: str) -> list[Any]:
+    return [{"u": np.uint64, "f": np.float64, "i": np.int32, "j": np.int64}[letter] for letter in letters]
+
+
+def room_for() -> int:
+    """How many nodes the lists have: a quarter of what is free, at most."""
+    if SIMULATED:
+        return MOST_NODES
+    free = cuda.current_context().get_memory_info().free
+    return int(min(MOST_NODES, free // (4 * BYTES_A_NODE)))
