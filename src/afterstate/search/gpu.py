@@ -1,19 +1,19 @@
 """Expectimax of many games at once on a GPU, layer by layer.
 
 One step makes a move in every game. The searches of all games grow together, in two long lists, afterstates and
-positions, every node beside the number of its parent:
+positions:
 
-    open_moves  the moves of every game                                       -> afterstates
-    spread      what chance may make of the last afterstates                  -> positions
-    answer      leaves are read from the network, the moves of the others     -> afterstates
-    lift        an afterstate hands its value up to the position before it, where the largest counts
-    gather      a position hands its value up to the afterstate before it, times its probability
+    open_moves  the moves of every game                                                    -> afterstates
+    spread      what chance may make of the afterstates of a layer                         -> positions
+    answer      leaves are read from the network, the others are followed by their moves   -> afterstates
+    settle      positions hand their value up to the afterstate before them, last layer first
     go_on       every game makes its best move
 
-It is the tree of expectimax.py, node by node, so these are the games of the CPU. Values are added up as whole
-numbers, in parts of a point, so the order of the threads does not matter.
+It is the tree of expectimax.py, node by node, so these are the games of the CPU; afterstates that are met again on a
+layer are found by a table here too. Values are added up as whole numbers, in parts of a point, so the order of the
+threads does not matter.
 
-When a list is full, nobody moves, and from then on half as many games are searched at a time.
+When there is no more room, nobody moves, and from then on half as many games are searched at a time.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from afterstate.games import Game, Mistake
+from afterstate.games.chance import mix
 from afterstate.games.compiler import Array
 from afterstate.learning.gpu.machine import (
     BLOCK,
@@ -50,17 +51,19 @@ from afterstate.learning.gpu.play import (
 from afterstate.learning.gpu.repeated import Repeated
 from afterstate.learning.gpu.steps import Lesson
 
-from .expectimax import MOVES, among_best, best_of_values, likeliest, make_position_key
+from .expectimax import MOVES, SHARES, among_best, best_of_values, likeliest, make_position_key
 from .last_layer import ALIVE
 
 POINT = float(1 << 30)  # values are whole numbers of so many parts of a point
 ILLEGAL, RESTING = -1, -2  # instead of the number of an afterstate
 LEAF = -1.0  # instead of the probability of a path
-AFTERSTATES, POSITIONS, FULL, PARTS, TURN, AFTERSTATE_ENDS, POSITION_ENDS = 0, 1, 2, 3, 4, 8, 24  # places in `counts`
-COUNTS = 40
+AFTERSTATES, POSITIONS, FULL, PARTS, TURN, SWEPT, AFTERSTATE_ENDS, POSITION_ENDS = 0, 1, 2, 3, 4, 5, 8, 24
+COUNTS = 40  # and those are the places in `counts`
+ZERO, ONE = np.uint64(0), np.uint64(1)
+LONGEST_LOOK = 64  # places of the table in a row
 GRID = (1, 1) if SIMULATED else (1056, BLOCK)  # more threads of the simulator wait for each other
-MOST_NODES = 1 << 12 if SIMULATED else 1 << 26
-BYTES_A_NODE = 88  # an afterstate and a position
+MOST_NODES = 1 << 12 if SIMULATED else 1 << 25
+BYTES_A_NODE = 160  # an afterstate, a position with four moves, two places in the table
 GAMES_AT_ONCE = BLOCK if SIMULATED else 1 << 13
 STEPS_A_GRAPH = 1 if SIMULATED else 16
 
@@ -71,8 +74,6 @@ class Afterstates(NamedTuple):
     boards: Any  # [nodes] uint64
     auxes: Any  # [nodes] uint64
     shares: Any  # [nodes] float64, the probability of the path from the root
-    rewards: Any  # [nodes] int32, of the move
-    parents: Any  # [nodes] int32, the position that was left
     values: Any  # [nodes] int64
 
 
@@ -84,7 +85,23 @@ class Positions(NamedTuple):
     shares: Any  # [nodes] float64, the probability of the path from the root, or LEAF
     chances: Any  # [nodes] float64, the probability beside its siblings
     parents: Any  # [nodes] int32, the afterstate before it
-    values: Any  # [nodes] int64
+    values: Any  # [nodes] int64, of leaves
+    entries: Any  # [nodes, width] int32, where the table knows the afterstates of the moves that are followed
+    rewards: Any  # [nodes, width] int32, of those moves, ILLEGAL where there are fewer
+
+
+class Table(NamedTuple):
+    """Where the afterstates of a step lie."""
+
+    keys: Any  # [entries] uint64, 0 where there is none
+    places: Any  # [entries] int32
+
+
+class Roots(NamedTuple):
+    """The moves to be compared."""
+
+    afterstates: Any  # [games, moves] int32, or ILLEGAL; RESTING where a game is not searched in this step
+    rewards: Any  # [games, moves] int32
 
 
 class Search(NamedTuple):
@@ -115,6 +132,7 @@ def turn_over(counts: Array, positions: Positions) -> None:
     """Before a step: empty lists, and the next part of the games."""
     if thread_number() != 0:
         return
+    counts[SWEPT] = counts[FULL]
     if counts[FULL] != 0:
         counts[PARTS] *= 2
         counts[TURN] = 0
@@ -127,45 +145,55 @@ def turn_over(counts: Array, positions: Positions) -> None:
     counts[AFTERSTATES] = counts[POSITIONS] = counts[FULL] = 0
 
 
+@launched
+def sweep(counts: Array, table: Table) -> None:
+    """After a step that found no room: an empty table. Other steps clear what they have used."""
+    i = int64(thread_number())
+    while i < table.keys.size and counts[SWEPT] != 0:
+        table.keys[i] = ZERO
+        i += int64(stride())
+
+
 def make_open_moves(game: Game, seen: Callable[..., Any] | None) -> Any:
     """The kernel that deals where a game has just begun and lays out the moves of every game."""
-    slide, deal, see = game.rules.slide, make_deal(game), seen or itself
+    slide, deal, see, position_key = game.rules.slide, make_deal(game), seen or itself, make_position_key(game)
 
     @launched
     def open_moves(
-        rows: Array, at: Boards, roots: Array, afterstates: Afterstates, counts: Array, seed: np.uint64
+        rows: Array, at: Boards, roots: Roots, afterstates: Afterstates, counts: Array, seed: np.uint64
     ) -> None:
         game = thread_number()
         while game < at.numbers.size:
-            roots[game, 0] = RESTING
+            roots.afterstates[game, 0] = RESTING
             if at.numbers[game] != NO_GAME and int64(game) % counts[PARTS] == counts[TURN]:
                 if at.boards[game] == np.uint64(0):
                     deal(rows, at, game, seed)
                 board, aux = see(at.boards[game], at.auxes[game])
                 for action in range(MOVES):
                     after, after_aux, reward = slide(rows, board, aux, action)
-                    roots[game, action] = ILLEGAL
+                    roots.afterstates[game, action], roots.rewards[game, action] = ILLEGAL, reward
                     if after != board:
                         i = reserve(counts, AFTERSTATES, 1, afterstates.boards.size)
                         if i >= 0:
-                            roots[game, action] = i
-                            afterstates.boards[i], afterstates.auxes[i] = after, after_aux
-                            afterstates.shares[i], afterstates.rewards[i] = 1.0, reward
+                            roots.afterstates[game, action] = i
+                            afterstates.boards[i], afterstates.auxes[i] = position_key(after, after_aux), after_aux
+                            afterstates.shares[i] = 1.0
             game += stride()
 
     return open_moves
 
 
-def make_spread(lesson: Lesson, prune: float) -> Any:
+def make_spread(lesson: Lesson) -> Any:
     """The kernel that lays out what chance may make of the afterstates of a layer; `moves` layers are left."""
     game = lesson.game
     placements, draws, value_of_board = game.rules.placements, game.rules.draws, game.rules.value_of_board
     reads_hint = lesson.tables.by_aux or (lesson.of_states and game.max_draws > 1)
-    counts_placed, position_key = game.score_is_value, make_position_key(game)
-    most, most_draws = game.max_placements, game.max_draws
+    counts_placed, most, most_draws = game.score_is_value, game.max_placements, game.max_draws
 
     @launched
-    def spread(afterstates: Afterstates, positions: Positions, counts: Array, level: int, moves: int) -> None:
+    def spread(
+        afterstates: Afterstates, positions: Positions, counts: Array, level: int, moves: int, prune: float
+    ) -> None:
         boards, auxes = cuda.local.array(most, np.uint64), cuda.local.array(most, np.uint64)
         chances = cuda.local.array(most, np.float64)
         hints, hint_chances = cuda.local.array(most_draws, np.uint64), cuda.local.array(most_draws, np.float64)
@@ -176,8 +204,7 @@ def make_spread(lesson: Lesson, prune: float) -> Any:
             counts[AFTERSTATE_ENDS + level + 1] = end
         i = first + int64(thread_number())
         while i < end:
-            aux, share = afterstates.auxes[i], afterstates.shares[i]
-            after = position_key(afterstates.boards[i], aux)
+            after, aux, share = afterstates.boards[i], afterstates.auxes[i], afterstates.shares[i]
             outcomes = placements(after, aux, boards, auxes, chances)
             last = moves == 1 or share * likeliest(chances, outcomes) < prune
             spelled = reads_hint or not last
@@ -206,13 +233,60 @@ def make_spread(lesson: Lesson, prune: float) -> Any:
     return spread
 
 
+@device
+def look_up(table: Table, key: np.uint64, counts: Array) -> Any:
+    """The entry of this key, and whether it is new; -1 when there is no more room."""
+    entry, last = key & np.uint64(table.keys.size - 1), np.uint64(table.keys.size - 1)
+    for _ in range(LONGEST_LOOK):
+        found = cuda.atomic.cas(table.keys, entry, ZERO, key)
+        if found == ZERO or found == key:
+            return int64(entry), found == ZERO
+        entry = (entry + ONE) & last
+    counts[FULL] = 1
+    return int64(-1), False
+
+
+def make_follow(game: Game) -> Callable[..., Any]:
+    """follow(…): where the table knows this afterstate, the same entry for all equals; a new one joins the list."""
+    position_key = make_position_key(game)
+
+    @device
+    def follow(
+        afterstates: Afterstates,
+        table: Table,
+        counts: Array,
+        after: np.uint64,
+        aux: np.uint64,
+        share: float,
+        level: int,
+    ) -> Any:
+        board = position_key(after, aux)
+        key = mix(board ^ mix(aux ^ mix(np.uint64(share * SHARES) ^ np.uint64(level)))) | ONE
+        entry, new = look_up(table, key, counts)
+        if new:
+            i = reserve(counts, AFTERSTATES, 1, afterstates.boards.size)
+            if i >= 0:
+                table.places[entry] = i
+                afterstates.boards[i], afterstates.auxes[i], afterstates.shares[i] = board, aux, share
+        return entry
+
+    return follow
+
+
 def make_answer(lesson: Lesson, width: int) -> Any:
     """The kernel that reads leaves from the network, and lays out the moves of other positions."""
     slide, after_value, narrow = lesson.game.rules.slide, make_after_value(lesson), width < MOVES
+    follow = make_follow(lesson.game)
 
     @launched
     def answer(
-        weights: Array, rows: Array, afterstates: Afterstates, positions: Positions, counts: Array, level: int
+        weights: Array,
+        rows: Array,
+        afterstates: Afterstates,
+        positions: Positions,
+        table: Table,
+        counts: Array,
+        level: int,
     ) -> None:
         worths = cuda.local.array(MOVES, np.float64)
         first, end = counts[POSITION_ENDS + level], counts[POSITIONS]
@@ -223,49 +297,49 @@ def make_answer(lesson: Lesson, width: int) -> Any:
         q = first + int64(thread_number())
         while q < end:
             board, aux, share = positions.boards[q], positions.auxes[q], positions.shares[q]
-            best, legal = 0.0, 0
-            for action in range(MOVES):
+            best = 0.0
+            for action in range(MOVES if narrow or share == LEAF else 0):
                 after, after_aux, reward = slide(rows, board, aux, action)
                 worths[action] = -math.inf
                 if after != board:
-                    legal += 1
-                    if narrow or share == LEAF:
-                        value = float(after_value(weights, after, after_aux))
-                        worths[action] = float(reward) + value
-                        best = max(best, float(reward) + max(value, 0.0) + ALIVE)
-            positions.values[q] = fixed(best) if share == LEAF else int64(0)
-            if share != LEAF and legal > 0:
-                followed = min(legal, width)
-                i = reserve(counts, AFTERSTATES, followed, afterstates.boards.size)
-                for action in range(MOVES if i >= 0 else 0):
+                    value = float(after_value(weights, after, after_aux))
+                    worths[action] = float(reward) + value
+                    best = max(best, float(reward) + max(value, 0.0) + ALIVE)
+            if share == LEAF:
+                positions.values[q] = fixed(best)
+            else:
+                followed = 0
+                for action in range(MOVES):
                     after, after_aux, reward = slide(rows, board, aux, action)
                     if after != board and (not narrow or among_best(worths, action, width)):
-                        afterstates.boards[i], afterstates.auxes[i] = after, after_aux
-                        afterstates.shares[i], afterstates.rewards[i] = share, reward
-                        afterstates.parents[i] = q
-                        i += 1
+                        positions.rewards[q, followed] = reward
+                        positions.entries[q, followed] = follow(
+                            afterstates, table, counts, after, after_aux, share, level
+                        )
+                        followed += 1
+                for k in range(followed, width):
+                    positions.rewards[q, k] = ILLEGAL
             q += int64(stride())
 
     return answer
 
 
 @launched
-def lift(afterstates: Afterstates, positions: Positions, counts: Array, level: int) -> None:
-    """The position before an afterstate is worth its best move."""
-    i, end = counts[AFTERSTATE_ENDS + level] + int64(thread_number()), counts[AFTERSTATE_ENDS + level + 1]
-    while i < end and counts[FULL] == 0:
-        value = fixed(float(afterstates.rewards[i]) + ALIVE) + max(afterstates.values[i], int64(0))
-        cuda.atomic.max(positions.values, afterstates.parents[i], value)
-        i += int64(stride())
-
-
-@launched
-def gather(afterstates: Afterstates, positions: Positions, counts: Array, level: int) -> None:
-    """The afterstate before a position is worth what is to be expected."""
+def settle(afterstates: Afterstates, positions: Positions, table: Table, counts: Array, level: int) -> None:
+    """The afterstate before a position is worth what is to be expected, the position its best move."""
     q, end = counts[POSITION_ENDS + level] + int64(thread_number()), counts[POSITION_ENDS + level + 1]
     while q < end and counts[FULL] == 0:
-        value = int64(positions.chances[q] * float(positions.values[q]))
-        cuda.atomic.add(afterstates.values, positions.parents[q], value)
+        best = positions.values[q]
+        if positions.shares[q] != LEAF:
+            best = int64(0)
+            for k in range(positions.rewards.shape[1]):
+                reward = positions.rewards[q, k]
+                if reward != ILLEGAL:
+                    entry = positions.entries[q, k]
+                    expected = afterstates.values[table.places[entry]]
+                    best = max(best, fixed(float(reward) + ALIVE) + max(expected, int64(0)))
+                    table.keys[entry] = ZERO
+        cuda.atomic.add(afterstates.values, positions.parents[q], int64(positions.chances[q] * float(best)))
         q += int64(stride())
 
 
@@ -275,18 +349,18 @@ def make_go_on(game: Game) -> Any:
 
     @launched
     def go_on(
-        rows: Array, at: Boards, roots: Array, afterstates: Afterstates, counts: Array, results: Array, taken: Array
+        rows: Array, at: Boards, roots: Roots, afterstates: Afterstates, counts: Array, results: Array, taken: Array
     ) -> None:
         values = cuda.local.array(MOVES, np.float64)
         game = thread_number()
         while game < at.numbers.size and counts[FULL] == 0:
-            if roots[game, 0] != RESTING:
+            if roots.afterstates[game, 0] != RESTING:
                 for action in range(MOVES):
-                    i = roots[game, action]
+                    i = roots.afterstates[game, action]
                     values[action] = math.nan
                     if i != ILLEGAL:
                         expected = max(float(afterstates.values[i]) / POINT, 0.0)
-                        values[action] = float(afterstates.rewards[i]) + expected
+                        values[action] = float(roots.rewards[game, action]) + expected
                 move(rows, at, game, int32(best_of(values)), results, taken)
             game += stride()
 
@@ -303,11 +377,11 @@ class Kernels(NamedTuple):
 
 
 @cache
-def kernels_of(lesson: Lesson, width: int, prune: float, seen: Callable[..., Any] | None) -> Kernels:
-    """The kernels of a search, made once; how many layers it has does not matter to them."""
+def kernels_of(lesson: Lesson, width: int, seen: Callable[..., Any] | None) -> Kernels:
+    """The kernels of a search, made once for all layers and probabilities."""
     return Kernels(
         make_open_moves(lesson.game, seen),
-        make_spread(lesson, prune),
+        make_spread(lesson),
         make_answer(lesson, width),
         make_go_on(lesson.game),
     )
@@ -323,36 +397,41 @@ class GpuSearcher(GpuPlayer):
     ) -> None:
         super().__init__(lesson, weights, seen)
         self.search, self.nodes = search, nodes or room_for()
-        self.kernels = kernels_of(lesson, search.width, search.prune, seen)
+        self.kernels = kernels_of(lesson, search.width, seen)
         self.stream = cuda.stream()
-        self.afterstates = Afterstates._make(cuda.device_array(self.nodes, kind) for kind in kinds("uufiij"))
-        self.positions = Positions._make(cuda.device_array(self.nodes, kind) for kind in kinds("uuffij"))
-        self.roots: Any = None  # [games, moves] int32, the numbers of their afterstates
+        self.afterstates = Afterstates._make(new(kind, self.nodes) for kind in "uufj")
+        moves = [new("i", (self.nodes, search.width)) for _ in range(2)]
+        self.positions = Positions._make([*(new(kind, self.nodes) for kind in "uuffij"), *moves])
+        entries = 2 << (self.nodes - 1).bit_length()
+        self.table = Table(new("u", entries), new("i", entries))
+        self.roots: Any = None
 
     def mover(self, at: Boards, results: Any, taken: Any, seed: int) -> Callable[[], None]:
-        afterstates, positions, games = self.afterstates, self.positions, at.numbers.size
+        afterstates, positions, table, games = self.afterstates, self.positions, self.table, at.numbers.size
         begin = np.zeros(COUNTS, np.int64)
-        begin[PARTS] = 1
+        begin[PARTS] = begin[SWEPT] = 1
         counts = cuda.to_device(begin)
-        self.roots = roots = cuda.to_device(np.full((games, MOVES), RESTING, np.int32))
+        self.roots = roots = Roots(new("i", (games, MOVES)), new("i", (games, MOVES)))
         layers, grid = self.search.layers, (*GRID, self.stream)
 
         def step() -> None:
             turn_over[(1, 1, self.stream)](counts, positions)
+            sweep[grid](counts, table)
             self.kernels.open_moves[grid](self.rows, at, roots, afterstates, counts, np.uint64(seed))
             for level in range(layers - 1):
-                self.kernels.spread[grid](afterstates, positions, counts, level, layers - 1 - level)
-                self.kernels.answer[grid](self.weights, self.rows, afterstates, positions, counts, level)
+                self.kernels.spread[grid](
+                    afterstates, positions, counts, level, layers - 1 - level, self.search.prune
+                )
+                self.kernels.answer[grid](self.weights, self.rows, afterstates, positions, table, counts, level)
             for level in reversed(range(layers - 1)):
-                if level < layers - 2:
-                    lift[grid](afterstates, positions, counts, level + 1)
-                gather[grid](afterstates, positions, counts, level)
+                settle[grid](afterstates, positions, table, counts, level)
             self.kernels.go_on[grid](self.rows, at, roots, afterstates, counts, results, taken)
 
         def steps() -> None:
             for _ in range(STEPS_A_GRAPH):
                 step()
 
+        sweep[grid](counts, table)
         step()  # compiles
         self.stream.synchronize()
         repeated = Repeated(steps, self.stream)
@@ -368,8 +447,8 @@ class GpuSearcher(GpuPlayer):
         return make_moves
 
 
-def kinds(letters: str) -> list[Any]:
-    return [{"u": np.uint64, "f": np.float64, "i": np.int32, "j": np.int64}[letter] for letter in letters]
+def new(kind: str, shape: Any) -> Any:
+    return cuda.device_array(shape, {"u": np.uint64, "f": np.float64, "i": np.int32, "j": np.int64}[kind])
 
 
 def room_for() -> int:
