@@ -15,6 +15,7 @@ import numpy as np
 
 from afterstate import games
 from afterstate.learning.gpu.available import gpu_name, require_gpu
+from afterstate.search.players import DEEP_LAYERS, DEEP_PRUNE, DEEP_WIDTH
 from afterstate.values.ntuple import evaluator
 from afterstate.values.patterns import parse_network
 
@@ -71,18 +72,21 @@ def train_speeds(game: str, network: str, flights: list[int], seconds: float, **
     return learner
 
 
-def play_speed(learner: Any, layers: int, number: int) -> None:
+def play_speed(learner: Any, number: int, layers: int = 1, width: int = 4, prune: float = 0.0) -> None:
     from afterstate.learning.gpu.play import GpuPlayer
+    from afterstate.search.gpu import GpuSearcher, Search
 
-    player = GpuPlayer(learner.lesson, layers, learner.weights)
-    player.play(64, seed=1)
+    player = GpuPlayer(learner.lesson, learner.weights)
+    if layers > 1:
+        player = GpuSearcher(learner.lesson, Search(layers, width, prune), learner.weights)
+    player.play(64, seed=1, watch=lambda results: False)
     begin = time.perf_counter()
     results = player.play(number, seed=1)
     seconds = time.perf_counter() - begin
     scores, moves = results[:, 0], results[:, 1]
     error = scores.std() / len(scores) ** 0.5
     print(
-        f"{learner.lesson.game.name} {'greedy' if layers == 1 else 'expectimax:2'}: {number} games, "
+        f"{learner.lesson.game.name} {layers} layers, width {width}, prune {prune}: {number} games, "
         f"{moves.sum() / seconds / 1e6:.1f} M moves/s, mean {scores.mean():.0f} ± {error:.0f}",
         flush=True,
     )
@@ -100,12 +104,13 @@ def main() -> None:
     for network in arguments.networks.split(","):
         train_speeds("2048", network, flights, arguments.seconds)
         learner = train_speeds("2048", network, flights, arguments.seconds, coherence=True)
-        play_speed(learner, 1, 65536)
-        play_speed(learner, 2, 2048)
+        play_speed(learner, 65536)
+        play_speed(learner, 2048, 2)
+        play_speed(learner, 1024, DEEP_LAYERS, DEEP_WIDTH, DEEP_PRUNE)
         del learner
     train_speeds("2048", "4x6", [32768], arguments.seconds, of_states=True)
     learner = train_speeds("threes", "4x6", [32768], arguments.seconds, coherence=True)
-    play_speed(learner, 1, 65536)
+    play_speed(learner, 65536)
 
 
 if __name__ == "__main__":
