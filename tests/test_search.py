@@ -11,7 +11,7 @@ from afterstate import games
 from afterstate.arena.evaluate import evaluate
 from afterstate.games import Afterstate, State
 from afterstate.search.agents import make_agent
-from afterstate.search.expectimax import AUTO_LAYERS, MOST_LAYERS
+from afterstate.search.expectimax import AUTO_LAYERS, MOST_LAYERS, NODES, RARER
 from afterstate.search.specs import parse_spec
 from afterstate.values.files import Model
 from afterstate.values.patterns import parse_network
@@ -240,20 +240,40 @@ def test_deepening_by_nodes_is_reproducible_and_stays_in_its_budget() -> None:
     agent = make_agent("expectimax:2000nodes", model.game, model)
     first, second = agent.new_memory(), agent.new_memory()
     assert agent.values(state, first) == agent.values(state, second)
-    shallow, deep = (make_agent(f"expectimax:{n}", model.game, model).values(state) for n in (1, 3))
-    assert agent.values(state) != shallow
-    few = make_agent("expectimax:1nodes", model.game, model).values(state)
-    assert few in (shallow, make_agent("expectimax:2", model.game, model).values(state))
-    assert deep != shallow
+    assert 0 < first[0].meter[NODES] <= 2000
+    shallow, two = (make_agent(f"expectimax:{n}", model.game, model).values(state) for n in (1, 2))
+    assert agent.values(state) not in (shallow, two)
+    assert make_agent("expectimax:1nodes", model.game, model).values(state) in (shallow, two)
 
 
-def test_a_time_limit_finishes_some_layers() -> None:
+@pytest.mark.parametrize("name", games.names())
+def test_deepening_goes_by_probability(name: str) -> None:
+    """Rounds of one and two layers, then as far as paths are likely; `prune` is where it ends."""
+    model = tiny_model(name)
+    state = model.game.parse(POSITIONS[name][0])
+    rounds = [make_agent(f"expectimax:{n}", model.game, model).values(state) for n in (1, 2)]
+    likely = (f"expectimax:12,width=1,prune={RARER**n!r}" for n in range(1, 12))
+    rounds += [make_agent(text, model.game, model).values(state) for text in likely]
+    for nodes in (1, 30, 300, 3000):
+        assert make_agent(f"expectimax:{nodes}nodes", model.game, model).values(state) in rounds
+    ended = make_agent("expectimax:100000000nodes,prune=0.1", model.game, model).values(state)
+    assert ended == make_agent("expectimax:12,width=1,prune=0.1", model.game, model).values(state)
+
+
+def test_full_deepening_goes_layer_by_layer() -> None:
+    model = tiny_model("2048")
+    state = model.game.parse("1.23/2345/.987/3A12")
+    by_layers = [make_agent(f"expectimax:{n}", model.game, model).values(state) for n in range(1, 6)]
+    for budget in ("2000nodes", "20ms"):
+        assert make_agent(f"expectimax:{budget},width=4", model.game, model).values(state) in by_layers
+
+
+def test_a_time_limit_finishes_some_rounds() -> None:
     model = tiny_model("2048")
     state = model.game.parse("1.23/2345/.987/3A12")
     values = make_agent("expectimax:20ms", model.game, model).values(state)
-    by_layers = [make_agent(f"expectimax:{n}", model.game, model).values(state) for n in range(1, 6)]
-    assert values in by_layers or all(v is None or math.isfinite(v) for v in values)
-    assert [v is None for v in values] == [v is None for v in by_layers[0]]
+    assert [v is None for v in values] == [v is None for v in by_definition(model, state, 1)]
+    assert all(v is None or math.isfinite(v) for v in values)
 
 
 def test_auto_looks_farther_the_fuller_the_board() -> None:

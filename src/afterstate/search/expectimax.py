@@ -33,7 +33,8 @@ from .kinds import Number
 from .last_layer import ALIVE, both_ways, make_best_leaf, make_last_layer
 from .leaves import Leaves, Notes, make_placed_value
 
-MOST_LAYERS = 12
+MOST_LAYERS, MOST_ROUNDS = 12, 24
+FULL_ROUNDS, RARER = 2, 0.35  # deepening by probability: so many rounds by layers, then each follows rarer paths
 TIE = 1e-9  # values closer than this, relatively, are equal: the first move wins
 NO_MOVE = -1
 MOVES = 4
@@ -97,7 +98,7 @@ class Expectimax(NamedTuple):
     """The compiled searches of a game on some leaves."""
 
     root_values: Callable[..., Any]  # (desk, board, aux, layers, prune, out)
-    deepen: Callable[..., Any]  # (desk, board, aux, nodes, seconds, prune, out) -> layers
+    deepen: Callable[..., Any]  # (desk, board, aux, nodes, seconds, prune, out) -> rounds
     layers_for: Callable[..., Any]  # (board) -> layers of `auto`
 
 
@@ -228,11 +229,21 @@ def make_root_values(game: Game, leaves: Leaves, use_table: bool, narrow: bool) 
     return root_values
 
 
-def make_deepen(root_values: Callable[..., Any], *key: object) -> Callable[..., Any]:
-    """`deepen(desk, board, aux, nodes, seconds, prune, out)`: search 1, 2, 3 … layers until the budget is spent.
+def make_deepen(root_values: Callable[..., Any], narrow: bool, *key: object) -> Callable[..., Any]:
+    """`deepen(desk, board, aux, nodes, seconds, prune, out)`: search in rounds until the budget is spent.
 
-    `out` keeps the deepest search that was finished; its layers are returned.
+    The rounds look 1, 2, 3 … layers ahead. A narrow search goes by probability from the third on: every round
+    follows paths about a third as likely as the one before, down to `prune`. `out` keeps the last round that was
+    finished; the number of rounds is returned.
     """
+    most_rounds = MOST_ROUNDS if narrow else MOST_LAYERS
+
+    @rule_for("round of", narrow)
+    def round_of(number: Number, prune: Number) -> tuple[Number, Number]:
+        """Its layers, and the probability below which it leaves a path to the network."""
+        if narrow and number > FULL_ROUNDS:
+            return MOST_LAYERS, max(prune, RARER ** (number - FULL_ROUNDS))
+        return number, prune
 
     @rule_for("deepen", *key)
     def deepen(
@@ -241,20 +252,23 @@ def make_deepen(root_values: Callable[..., Any], *key: object) -> Callable[..., 
         begin, found = now(), np.zeros(MOVES)
         desk.meter[NODES], desk.meter[STOPPED] = 0, 0
         desk.limits[0], desk.limits[1] = nodes, begin + seconds
-        layers, spent_before = 0, 0.0
-        while layers < MOST_LAYERS:
-            root_values(desk, board, aux, layers + 1, prune, found)
+        rounds, spent_before = 0, 0.0
+        while rounds < most_rounds:
+            layers, least = round_of(rounds + 1, prune)
+            root_values(desk, board, aux, layers, least, found)
             if desk.meter[STOPPED]:
                 break
             out[:] = found
-            layers += 1
+            rounds += 1
             spent, used = now() - begin, np.float64(desk.meter[NODES])
             if 2.0 * (spent - spent_before) > seconds - spent or used > 0.5 * nodes:
-                break  # one layer more costs several times as much: it would not be finished
+                break  # the next round costs several times as much: it would not be finished
+            if narrow and rounds > FULL_ROUNDS and least == prune:
+                break
             spent_before = spent
         desk.meter[STOPPED] = 0
         desk.limits[:] = math.inf
-        return layers
+        return rounds
 
     return deepen
 
@@ -274,7 +288,7 @@ def make_expectimax(game: Game, leaves: Leaves, use_table: bool = True, narrow: 
     """The searches, compiled for this game and these leaves."""
     key = (game.key, leaves.key, use_table, narrow)
     root_values = make_root_values(game, leaves, use_table, narrow)
-    return Expectimax(root_values, make_deepen(root_values, *key), make_layers_for(game))
+    return Expectimax(root_values, make_deepen(root_values, narrow, *key), make_layers_for(game))
 
 
 def best_of_values() -> Callable[..., Any]:

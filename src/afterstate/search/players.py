@@ -73,13 +73,13 @@ def downgrade_settings(spec: Spec, game: Game, model: Model) -> tuple[int, int]:
 
 def depth_of(spec: Spec) -> tuple[int, int, float]:
     """How many layers an expectimax looks ahead, how many moves it follows below the root, and what it prunes."""
-    deep = spec.unit == "deep"
+    deep, timed = spec.unit == "deep", spec.unit in ("s", "nodes")
     layers = 1 if spec.name == "greedy" else DEEP_LAYERS if deep else int(spec.budget)
     if spec.unit == "" and layers > MOST_LAYERS:
         raise Mistake(
             f"{spec.text!r} looks too far: at most {MOST_LAYERS} layers, or a time such as expectimax:200ms"
         )
-    width = spec.whole("width", DEEP_WIDTH if deep else MOVES, 1, MOVES)
+    width = spec.whole("width", DEEP_WIDTH if deep or timed else MOVES, 1, MOVES)
     return layers, width, spec.number("prune", DEEP_PRUNE if deep else 0.0, 0.0, 1.0)
 
 
