@@ -264,8 +264,9 @@ def test_full_deepening_goes_layer_by_layer() -> None:
     model = tiny_model("2048")
     state = model.game.parse("1.23/2345/.987/3A12")
     by_layers = [make_agent(f"expectimax:{n}", model.game, model).values(state) for n in range(1, 6)]
-    for budget in ("2000nodes", "20ms"):
-        assert make_agent(f"expectimax:{budget},width=4", model.game, model).values(state) in by_layers
+    found = [make_agent(f"expectimax:{n}nodes,width=4", model.game, model).values(state) for n in (1, 30, 2000)]
+    assert all(values in by_layers for values in found)
+    assert found[0] != found[2]
 
 
 def test_a_time_limit_finishes_some_rounds() -> None:
