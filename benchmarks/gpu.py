@@ -73,8 +73,8 @@ def train_speeds(game: str, network: str, flights: list[int], seconds: float, **
 
 
 def play_speed(learner: Any, number: int, layers: int = 1, width: int = 4, prune: float = 0.0) -> None:
+    from afterstate.arena.gpu_search import GpuSearcher, Search
     from afterstate.learning.gpu.play import GpuPlayer
-    from afterstate.search.gpu import GpuSearcher, Search
 
     player = GpuPlayer(learner.lesson, learner.weights)
     if layers > 1:

@@ -15,6 +15,7 @@ import pytest
 
 from afterstate import games
 from afterstate.arena.evaluate import Player
+from afterstate.arena.gpu_search import POINT, GpuSearcher, Search
 from afterstate.games.board import pack
 from afterstate.games.chance import seed_of
 from afterstate.games.errors import Mistake
@@ -30,7 +31,6 @@ from afterstate.learning.gpu.trainer import GpuTrainer
 from afterstate.learning.runs import Run, read_metrics
 from afterstate.search.agents import make_agent
 from afterstate.search.expectimax import best_of_values, make_expectimax, new_desk
-from afterstate.search.gpu import POINT, GpuSearcher, Search
 from afterstate.search.leaves import plain_leaves
 from afterstate.values.files import Model, open_model
 from afterstate.values.ntuple import evaluator

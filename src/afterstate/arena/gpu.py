@@ -66,7 +66,7 @@ def player_of(agent: Agent) -> Any:
         from afterstate.learning.gpu.play import GpuPlayer
 
         return GpuPlayer(lesson, agent.model.weights, seen)
-    from afterstate.search.gpu import GpuSearcher, Search
+    from .gpu_search import GpuSearcher, Search
 
     return GpuSearcher(lesson, Search(layers, width, prune), agent.model.weights, seen)
 

@@ -1,7 +1,7 @@
 """Learning and playing on an NVIDIA GPU, in Python: thousands of games at once, by the rules of the games room.
 
-All that knows of CUDA is in this package and in search/gpu.py. Importing it needs nothing; `make_gpu_trainer` and
-`lesson_of` say what is missing when the machine has no GPU (docs/gpu.md).
+All that knows of CUDA is in this package and in arena/gpu_search.py. Importing it needs nothing; `make_gpu_trainer`
+and `lesson_of` say what is missing when the machine has no GPU (docs/gpu.md).
 
 machine    what only a GPU can do, with stand-ins for the simulator
 tables     reading a network, collecting errors, applying them

@@ -9,9 +9,9 @@ positions:
     settle      positions hand their value up to the afterstate before them, last layer first
     go_on       every game makes its best move
 
-It is the tree of expectimax.py, node by node, so these are the games of the CPU; afterstates that are met again on a
-layer are found by a table here too. Values are added up as whole numbers, in parts of a point, so the order of the
-threads does not matter.
+It is the tree of search/expectimax.py, node by node, so these are the games of the CPU; afterstates that are met
+again on a layer are found by a table here too. Values are added up as whole numbers, in parts of a point, so the
+order of the threads does not matter.
 
 When there is no more room, nobody moves, and from then on half as many games are searched at a time.
 """
@@ -50,9 +50,8 @@ from afterstate.learning.gpu.play import (
 )
 from afterstate.learning.gpu.repeated import Repeated
 from afterstate.learning.gpu.steps import Lesson
-
-from .expectimax import MOVES, SHARES, among_best, best_of_values, likeliest, make_position_key
-from .last_layer import ALIVE
+from afterstate.search.expectimax import MOVES, SHARES, among_best, best_of_values, likeliest, make_position_key
+from afterstate.search.last_layer import ALIVE
 
 POINT = float(1 << 30)  # values are whole numbers of so many parts of a point
 ILLEGAL, RESTING = -1, -2  # instead of the number of an afterstate
@@ -105,7 +104,7 @@ class Roots(NamedTuple):
 
 
 class Search(NamedTuple):
-    """How far a search looks: see expectimax.py."""
+    """How far a search looks: see search/expectimax.py."""
 
     layers: int
     width: int = MOVES
