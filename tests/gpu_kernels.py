@@ -75,6 +75,8 @@ def both(lesson: Lesson, seed: int = 3) -> tuple[Learner, BatchLearner]:
         rate,
         coherence=lesson.coherence,
         of_states=lesson.of_states,
+        history=lesson.history,
+        decay=lesson.decay,
     )
     return learner, reference
 
@@ -99,6 +101,10 @@ LESSONS = {
     "td by age": (lesson_of(by_age=True), 8),
     "tc by age, with a stage": (lesson_of(stages=(2,), coherence=True, by_age=True), 6),
     "threes by age": (lesson_of("threes", coherence=True, by_age=True), 6),
+    "td(λ)": (lesson_of(history=3, decay=0.5), 8),
+    "tc(λ) by age": (lesson_of(coherence=True, by_age=True, history=4, decay=0.5), 8),
+    "three steps of threes": (lesson_of("threes", coherence=True, history=3, decay=1.0), 6),
+    "phone by hint, tc(λ)": (lesson_of("threes-phone", "01,5", by_hint=True, history=2, decay=0.3), 5),
 }
 
 
@@ -116,8 +122,10 @@ def test_same_weights_as_plain_python(name: str) -> None:
         assert np.array_equal(memory[1::2], reference.absolutes)
 
 
-@pytest.mark.parametrize("options", [{}, {"of_states": True}, {"by_age": True}], ids=str)
-def test_finished_games_move_towards_zero_and_start_again(options: dict[str, bool]) -> None:
+@pytest.mark.parametrize(
+    "options", [{}, {"of_states": True}, {"by_age": True}, {"history": 3, "decay": 0.5}], ids=str
+)
+def test_finished_games_move_towards_zero_and_start_again(options: dict[str, Any]) -> None:
     learner, reference = both(lesson_of(**options))
     found = learner.host_games()
     found["boards"][:] = NEARLY_OVER

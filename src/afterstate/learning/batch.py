@@ -42,6 +42,15 @@ class BatchGame:
     before: tuple[np.uint64, np.uint64] | None = None
     value: np.float32 = NOTHING
     gain: np.float32 = NOTHING
+    trace: list[Waiting] = field(default_factory=list)
+
+
+@dataclass
+class Waiting:
+    """TD(λ): an afterstate that waits for the errors of the next moves, and what it is to learn so far."""
+
+    position: tuple[np.uint64, np.uint64]
+    target: np.float32
 
 
 @dataclass
@@ -56,6 +65,8 @@ class BatchLearner:
     rate: float = 0.1
     coherence: bool = False
     of_states: bool = False
+    history: int = 1  # how many errors an afterstate waits for
+    decay: float = 0.0  # λ
     errors: Array = field(init=False)  # E
     absolutes: Array = field(init=False)  # A
     slots: list[BatchGame] = field(init=False)
@@ -143,7 +154,8 @@ class BatchLearner:
         """All games make one move; then the weights move."""
         hits: dict[int, list[int]] = {}
         self.hit_ages = {}
-        turn = self._turn_of_states if self.of_states else self._turn_of_afterstates
+        turn = self._turn_with_traces if self.history > 1 else self._turn_of_afterstates
+        turn = self._turn_of_states if self.of_states else turn
         for i, slot in enumerate(self.slots):
             self.slots[i] = turn(slot, hits)
         promoted = {place: self.read(place) for place in hits}
@@ -157,28 +169,53 @@ class BatchLearner:
     def _collect(self, slot: BatchGame, target: np.float32, hits: dict[int, list[int]]) -> None:
         if slot.before is None:
             return
-        known = slot.value
-        if self.evaluator.age is not None:
-            known = F(known + self.weights[int(self.evaluator.age(*slot.before))])
-        error = F(F(slot.gain + target) - known)
-        board, aux, scale = self.seen(*slot.before)
+        known = F(slot.value + self.usual(*slot.before))
+        self._learn(slot.before, F(F(slot.gain + target) - known), hits)
+
+    def _learn(self, position: tuple[np.uint64, np.uint64], error: np.float32, hits: dict[int, list[int]]) -> None:
+        board, aux, scale = self.seen(*position)
         sixteenths = math.floor(F(error / scale) * F(SIXTEENTHS) + F(0.5))
         for places in self.places(board, aux):
             for place in places:
                 _hit(hits, place, sixteenths)
         if self.evaluator.age is not None:
             whole = math.floor(error * F(SIXTEENTHS) + F(0.5))
-            _hit(self.hit_ages, int(self.evaluator.age(*slot.before)), whole)
+            _hit(self.hit_ages, int(self.evaluator.age(*position)), whole)
+
+    def usual(self, board: np.uint64, aux: np.uint64) -> np.float32:
+        """What is usual at this age; 0 in networks that do not know."""
+        return NOTHING if self.evaluator.age is None else F(self.weights[int(self.evaluator.age(board, aux))])
 
     def _turn_of_afterstates(self, slot: BatchGame, hits: dict[int, list[int]]) -> BatchGame:
         total, value, after, reward = self.best_move(slot)
-        if after is not None and self.evaluator.age is not None:
-            total = F(total + self.weights[int(self.evaluator.age(slot.board, slot.aux))])
+        if after is not None:
+            total = F(total + self.usual(slot.board, slot.aux))
         self._collect(slot, total, hits)
         if after is None:
             return self._finished(slot)
         placed = self._go_on(slot, after, reward)
         slot.before, slot.value, slot.gain = after, value, F(placed)
+        return slot
+
+    def _turn_with_traces(self, slot: BatchGame, hits: dict[int, list[int]]) -> BatchGame:
+        total, value, after, reward = self.best_move(slot)
+        if after is not None:
+            usual = self.usual(slot.board, slot.aux)
+            value, total = F(value + usual), F(total + usual)
+        if slot.before is not None:
+            error, weight = F(F(slot.gain + total) - slot.value), F(1)
+            for waiting in reversed(slot.trace):
+                waiting.target = F(waiting.target + F(weight * error))
+                weight = F(weight * F(self.decay))
+        if slot.trace and (len(slot.trace) == self.history or after is None):
+            oldest = slot.trace.pop(0)
+            known = F(self.value(*oldest.position) + self.usual(*oldest.position))
+            self._learn(oldest.position, F(oldest.target - known), hits)
+        slot.before = after
+        if after is None:  # one afterstate after another learns, then the next game begins
+            return slot if slot.trace else self._finished(slot)
+        slot.gain, slot.value = F(self._go_on(slot, after, reward)), value
+        slot.trace.append(Waiting(after, value))
         return slot
 
     def _turn_of_states(self, slot: BatchGame, hits: dict[int, list[int]]) -> BatchGame:

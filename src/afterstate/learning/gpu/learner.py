@@ -31,13 +31,15 @@ from .steps import (
     TILES,
     Lesson,
     Slots,
+    Traces,
     make_apply,
     make_choose_afterstates,
     make_choose_states,
+    make_choose_traces,
 )
 
 STEPS_A_GRAPH = 32
-WITHIN_A_STEP = ("hit", "hit_auxes", "hit_ages", "owned")
+WITHIN_A_STEP = ("hit", "hit_auxes", "hit_ages", "owned", "traces")
 WIDE = (1, BLOCK) if SIMULATED else (2048, BLOCK)  # a grid for loops over all weights
 HIGH_HALF, TWO, ZERO = np.uint64(32), np.uint64(2), np.uint64(0)
 GAMES_A_BLOCK = BLOCK // LANES
@@ -89,7 +91,8 @@ def make_deal(lesson: Lesson) -> Any:
 @cache
 def kernels_of(lesson: Lesson) -> tuple[Any, Any, Any]:
     """The kernels that choose, apply and deal, made once for every lesson."""
-    choose = (make_choose_states if lesson.of_states else make_choose_afterstates)(lesson)
+    make_choose = make_choose_traces if lesson.history > 1 else make_choose_afterstates
+    choose = (make_choose_states if lesson.of_states else make_choose)(lesson)
     return choose, make_apply(lesson), make_deal(lesson)
 
 
@@ -121,8 +124,10 @@ class Learner:
 
     def _new_slots(self) -> tuple[Slots, Marks]:
         n, owned = self.games, np.uint8 if len(self.lesson.tables.entries) <= 8 else np.int32
+        h = self.lesson.history if self.lesson.history > 1 else 0
+        traces = Traces._make([*(zeros(kind, h, n if h else 0) for kind in "uuffu"), zeros("i", n), zeros("i", n)])
         slots = Slots._make(
-            [*(zeros(kind, n) for kind in "uuuuufffiiuuuu"), cuda.to_device(np.zeros(LANES * n, owned))]
+            [*(zeros(kind, n) for kind in "uuuuufffiiuuuu"), cuda.to_device(np.zeros(LANES * n, owned)), traces]
         )
         return slots, new_marks(self.lesson.start, n)
 
@@ -266,7 +271,12 @@ class Learner:
         """The arrays of the games in flight that matter between two steps."""
         left_out = WITHIN_A_STEP if self.lesson.by_age else (*WITHIN_A_STEP, "ages")
         slots = {name: array for name, array in self.slots._asdict().items() if name not in left_out}
-        return slots | {f"mark_{name}": array for name, array in self.marks._asdict().items()}
+        traces = self.slots.traces._asdict() if self.lesson.history > 1 else {}
+        return (
+            slots
+            | {f"trace_{name}": array for name, array in traces.items()}
+            | {f"mark_{name}": array for name, array in self.marks._asdict().items()}
+        )
 
     def host_games(self) -> dict[str, Array]:
         """Copies of everything about the games in flight, whole numbers as int64."""

@@ -8,7 +8,8 @@ afterstates   best of r + V(after);        error of the afterstate before = rewa
 states        best of r + E[V(next)];      error of the state before      = reward since + V(now) - V(before)
 
 V(before) is the value seen when its move was chosen: reading it anew would cost a fifth of all reads, and learns less
-well. What is usual at its age is read anew: both ages are mostly the same one, which must not run ahead of itself.
+well (not so in TD(λ), where it is several moves old). What is usual at its age is read anew: both ages are mostly the
+same one, which must not run ahead of itself.
 When a game ends, its last afterstate (or the final state) moves towards 0 and the slot starts a new game.
 """
 
@@ -67,6 +68,18 @@ SCALE_SHIFT, SCALE_BITS = 25, 31  # where an exchanged `info` holds the logarith
 EXPONENT, ONE_EXPONENT = np.uint64(23), np.uint64(127)  # of a float32
 
 
+class Traces(NamedTuple):
+    """TD(λ): afterstates that wait for the errors of the next moves, a ring for each game."""
+
+    boards: Any  # [history, games] uint64, as the tables see them
+    auxes: Any  # [history, games] uint64
+    targets: Any  # [history, games] float32, the value when it was chosen and the errors since
+    scales: Any  # [history, games] float32
+    ages: Any  # [history, games] uint64
+    firsts: Any  # [games] int32, where the oldest one is
+    lengths: Any  # [games] int32
+
+
 class Slots(NamedTuple):
     """The games in flight, one slot each. `before` is the position whose value is learnt next."""
 
@@ -85,6 +98,7 @@ class Slots(NamedTuple):
     ages: Any  # [games] uint64, the place of the age of `before` (networks by age)
     hit_ages: Any  # [games] uint64, that place if this game owns it in this step, else 0
     owned: Any  # [games × 8] int32, the weights that each lane owns in this step
+    traces: Traces
 
 
 @dataclass(frozen=True)
@@ -96,6 +110,8 @@ class Lesson:
     of_states: bool = False  # values of states instead of afterstates
     coherence: bool = False  # temporal coherence instead of TD
     start: str = "fresh"  # restart: slots may go back to a bookmark; carousel: they may start from the pool
+    history: int = 1  # how many errors an afterstate waits for
+    decay: float = 0.0  # λ, what each of them counts less than the one before
 
     @property
     def view(self) -> Callable[..., Any] | None:
@@ -335,6 +351,84 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
                 slots.before[g], slots.before_auxes[g] = seen, seen_aux
                 slots.values[g], slots.scales[g] = value, scale
                 slots.gains[g] = go_on(g, slots, marks, after, after_aux, reward)
+
+    return choose
+
+
+def make_choose_traces(lesson: Lesson) -> Any:
+    """The kernel of TD(λ): an afterstate learns from the errors of the next moves, each one counting less.
+
+    Its value is read anew when it learns. The value of some moves ago would be wrong by all that other games have
+    taught it since, and they would teach it the same again and again.
+    """
+    worth = make_plain_worth(lesson)
+    best_move, learn = make_best(lesson, worth, lesson.view), make_learn(lesson)
+    finish, go_on = make_finish(lesson), make_go_on(lesson)
+    by_age, age_of, collect_age = lesson.by_age, lesson.age_of, make_collect_age(lesson.words)
+    history, decay = lesson.history, np.float32(lesson.decay)
+
+    @launched
+    def choose(
+        weights: Array, records: Array, rows: Array, slots: Slots, marks: Marks, stats: Array, settings: Array
+    ) -> None:
+        thread = thread_number()
+        g, lane = thread >> LANE_BITS, int32(thread & LANE_MASK)
+        if settings[RUNNING] == NOTHING:
+            return
+        traces = slots.traces
+        first, length = int32(traces.firsts[g]), int32(traces.lengths[g])
+        total, value, after, after_aux, reward, seen, seen_aux, scale = best_move(
+            weights, rows, slots.boards[g], slots.auxes[g], lane
+        )
+        age = age_of(slots.boards[g], slots.auxes[g]) if by_age else ZERO  # a slide keeps it
+        if by_age and after != ZERO:
+            value += weights[age]
+            total += weights[age]
+        error = (slots.gains[g] + total) - slots.values[g] if slots.before[g] != ZERO else NOTHING
+        weight = WHOLE
+        for _ in range(1, length):
+            weight = times(weight, decay)
+        learnt = length > 0 and (length == history or after == ZERO)
+        board, aux, old_scale, old_age = ZERO, ZERO, WHOLE, ZERO
+        target = NOTHING
+        if learnt:
+            board, aux, old_scale = traces.boards[first, g], traces.auxes[first, g], traces.scales[first, g]
+            target = traces.targets[first, g] + times(weight, error)
+            old_age = traces.ages[first, g]
+        known = times(sum_lanes(worth(weights, board, aux, lane, int32(learnt))), old_scale)
+        owned, hit_age = int32(0), ZERO
+        if learnt:
+            if by_age:
+                known += weights[old_age]
+            late = target - known
+            if by_age and lane == 0:
+                hit_age = collect_age(records, old_age, late)
+            owned = learn(weights, records, board, aux, lane, late / old_scale)
+        slots.owned[thread] = owned
+        meet()
+        if lane == 0:
+            slots.hit[g], slots.hit_auxes[g] = board, aux
+            if by_age:
+                slots.hit_ages[g] = hit_age
+            weight = WHOLE
+            for k in range(1, length + 1):  # the newest first
+                place = (first + length - k) % history
+                traces.targets[place, g] += times(weight, error)
+                weight = times(weight, decay)
+            if learnt:
+                first, length = (first + 1) % history, length - 1
+            if after == ZERO:
+                slots.before[g] = ZERO
+                if length == 0:
+                    finish(rows, g, slots, marks, stats, settings)
+            else:
+                place = (first + length) % history
+                traces.boards[place, g], traces.auxes[place, g] = seen, seen_aux
+                traces.targets[place, g], traces.scales[place, g], traces.ages[place, g] = value, scale, age
+                length += 1
+                slots.before[g], slots.before_auxes[g], slots.values[g] = seen, seen_aux, value
+                slots.gains[g] = go_on(g, slots, marks, after, after_aux, reward)
+            traces.firsts[g], traces.lengths[g] = first, length
 
     return choose
 

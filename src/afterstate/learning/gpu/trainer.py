@@ -22,6 +22,7 @@ from .steps import Lesson
 
 GAMES_IN_FLIGHT = 1 << 15
 REPLAYED = 0.5  # share of finished games that go on from a position met before, with --start restart and carousel
+MOST_HISTORY = 32
 STEPS_A_SNAPSHOT = 1024  # between two looks at the weights for their mean, and at the games for the carousel
 
 
@@ -48,6 +49,8 @@ class GpuTrainer:
             of_states=self.config.of == "states",
             coherence=self.coherent,
             start=self.config.start,
+            history=self.config.history,
+            decay=self.config.trace,
         )
         return Learner(lesson, self.config.flight or GAMES_IN_FLIGHT, self.config.seed, weights)
 
@@ -138,8 +141,13 @@ class GpuTrainer:
             self.learner.set_memory(np.asarray(state["memory"]))
         if averaged:
             self.learner.set_average(np.asarray(state["mean"]), averaged)
-        if "games.ages" in state and np.max(state["games.ages"]) >= self.evaluator.size:
-            raise Mistake("ages points outside the tables")
+        for name in ("games.ages", "games.trace_ages"):
+            if name in state and np.max(state[name]) >= self.evaluator.size:
+                raise Mistake("ages points outside the tables")
+        if "games.trace_firsts" in state:
+            rings = np.array([state["games.trace_firsts"], state["games.trace_lengths"]])
+            if rings.min() < 0 or (rings >= [[self.config.history], [self.config.history + 1]]).any():
+                raise Mistake("the traces of this checkpoint are out of bounds")
         prefix = "games."
         self.learner.set_games({name.removeprefix(prefix): state[name] for name in state if name.startswith(prefix)})
 
@@ -149,10 +157,12 @@ class GpuTrainer:
 
 def check_supported(config: TrainConfig) -> None:
     """What the batch rule cannot do."""
-    if config.direction == "backward" or config.decay or config.steps:
-        raise Mistake(
-            "on the GPU games learn forward, from the next move: leave out --direction, --decay and --steps"
-        )
+    if config.direction == "backward":
+        raise Mistake("on the GPU games learn forward: leave out --direction")
+    if config.history > 1 and config.of == "states":
+        raise Mistake("on the GPU --decay and --steps go with values of afterstates: leave out --of states")
+    if config.history > MOST_HISTORY:
+        raise Mistake(f"on the GPU an error counts for at most {MOST_HISTORY} moves: --decay 0.9 or less, or --steps")
     if config.flight > MOST_GAMES:
         raise Mistake(f"--flight is at most {MOST_GAMES} games, not {config.flight}")
 
