@@ -455,8 +455,10 @@ SETTINGS = TrainConfig(
 )
 
 
-def test_a_trainer_goes_on_exactly_where_another_stopped() -> None:
-    first, second = GpuTrainer(SETTINGS), GpuTrainer(replace(SETTINGS, seed=9))
+@pytest.mark.parametrize("decay", [0.0, 0.5])
+def test_a_trainer_goes_on_exactly_where_another_stopped(decay: float) -> None:
+    settings = replace(SETTINGS, decay=decay)
+    first, second = GpuTrainer(settings), GpuTrainer(replace(settings, seed=9))
     tally = first.advance(3 * GAMES_A_BLOCK, 1000, 1.0)
     assert (tally.moves, tally.games) == (3 * GAMES_A_BLOCK, 0)
     first.learner.average()
@@ -468,13 +470,22 @@ def test_a_trainer_goes_on_exactly_where_another_stopped() -> None:
     assert np.array_equal(first.state()["memory"], second.state()["memory"])
 
 
-def test_ages_outside_the_tables_are_refused() -> None:
-    trainer = GpuTrainer(replace(SETTINGS, by_age=True))
+@pytest.mark.parametrize(
+    ("name", "place", "said"),
+    [
+        ("ages", 1, "outside the tables"),
+        ("trace_ages", (0, 1), "outside the tables"),
+        ("trace_firsts", 1, "out of bounds"),
+        ("trace_lengths", 1, "out of bounds"),
+    ],
+)
+def test_places_outside_the_tables_are_refused(name: str, place: Any, said: str) -> None:
+    trainer = GpuTrainer(replace(SETTINGS, by_age=True, decay=0.5))
     trainer.advance(4 * GAMES_A_BLOCK, 1 << 40, 1.0)
     state = trainer.state()
     trainer.restore(state)
-    state["games.ages"][1] = trainer.evaluator.size
-    with pytest.raises(Mistake, match="outside the tables"):
+    state[f"games.{name}"][place] = trainer.evaluator.size
+    with pytest.raises(Mistake, match=said):
         trainer.restore(state)
 
 
@@ -497,9 +508,10 @@ def test_a_run_ends_with_a_model_that_the_cpu_reads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"decay": 0.5}, "--decay"),
+        ({"decay": 0.99}, "--decay"),
         ({"direction": "backward"}, "--direction"),
-        ({"steps": 3}, "--steps"),
+        ({"steps": 100}, "--steps"),
+        ({"decay": 0.5, "of": "states"}, "--of states"),
         ({"flight": 1 << 20}, "--flight"),
     ],
 )
