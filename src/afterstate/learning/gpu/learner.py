@@ -124,8 +124,10 @@ class Learner:
 
     def _new_slots(self) -> tuple[Slots, Marks]:
         n, owned = self.games, np.uint8 if len(self.lesson.tables.entries) <= 8 else np.int32
-        h = self.lesson.history if self.lesson.history > 1 else 0
-        traces = Traces._make([*(zeros(kind, h, n if h else 0) for kind in "uuffu"), zeros("i", n), zeros("i", n)])
+        h, waiting = self.lesson.history, n if self.lesson.history > 1 else 1
+        traces = Traces._make(
+            [*(zeros(kind, h, waiting) for kind in "uuffu"), *(zeros("i", waiting) for _ in range(2))]
+        )
         slots = Slots._make(
             [*(zeros(kind, n) for kind in "uuuuufffiiuuuu"), cuda.to_device(np.zeros(LANES * n, owned)), traces]
         )
