@@ -33,8 +33,10 @@ from .kinds import Number
 from .last_layer import ALIVE, both_ways, make_best_leaf, make_last_layer
 from .leaves import Leaves, Notes, make_placed_value
 
-MOST_LAYERS, MOST_ROUNDS = 12, 24
-FULL_ROUNDS, RARER = 2, 0.35  # deepening by probability: so many rounds by layers, then each follows rarer paths
+MOST_LAYERS = 12
+# Deepening by probability: two rounds by layers, then rounds that follow rarer paths. One that goes down to RARER of
+# the probability before costs about DEARER times as much; a last one that is less rare than NOT_WORTH_IT is left out.
+FULL_ROUNDS, RARER, DEARER, NOT_WORTH_IT, CAREFUL, RAREST = 2, 0.35, 2.5, 0.8, 0.8, 1e-7
 TIE = 1e-9  # values closer than this, relatively, are equal: the first move wins
 NO_MOVE = -1
 MOVES = 4
@@ -233,17 +235,18 @@ def make_deepen(root_values: Callable[..., Any], narrow: bool, *key: object) -> 
     """`deepen(desk, board, aux, nodes, seconds, prune, out)`: search in rounds until the budget is spent.
 
     The rounds look 1, 2, 3 … layers ahead. A narrow search goes by probability from the third on: every round
-    follows paths about a third as likely as the one before, down to `prune`. `out` keeps the last round that was
-    finished; the number of rounds is returned.
+    follows paths about a third as likely as the one before, the last one as rare as the rest of the budget allows,
+    but none below `prune`. `out` keeps the last round that was finished; the number of rounds is returned.
     """
-    most_rounds = MOST_ROUNDS if narrow else MOST_LAYERS
 
-    @rule_for("round of", narrow)
-    def round_of(number: Number, prune: Number) -> tuple[Number, Number]:
-        """Its layers, and the probability below which it leaves a path to the network."""
-        if narrow and number > FULL_ROUNDS:
-            return MOST_LAYERS, max(prune, RARER ** (number - FULL_ROUNDS))
-        return number, prune
+    @rule_for("rarer", narrow)
+    def rarer(cost: Number, left: Number) -> Number:
+        """How much rarer the paths of the next round may be, by what the last one cost; 1 to stop."""
+        if not narrow:  # a layer more costs several times as much
+            return 1.0 if 2.0 * cost > left else 0.0
+        if DEARER * cost <= left:
+            return RARER
+        return (cost / (CAREFUL * left)) ** 1.25 if left > 0.0 else 1.0
 
     @rule_for("deepen", *key)
     def deepen(
@@ -252,20 +255,19 @@ def make_deepen(root_values: Callable[..., Any], narrow: bool, *key: object) -> 
         begin, found = now(), np.zeros(MOVES)
         desk.meter[NODES], desk.meter[STOPPED] = 0, 0
         desk.limits[0], desk.limits[1] = nodes, begin + seconds
-        rounds, spent_before = 0, 0.0
-        while rounds < most_rounds:
-            layers, least = round_of(rounds + 1, prune)
-            root_values(desk, board, aux, layers, least, found)
+        rounds, spent, least = 0, 0.0, 1.0
+        while rounds < MOST_LAYERS or narrow:
+            likely = narrow and rounds >= FULL_ROUNDS
+            root_values(desk, board, aux, MOST_LAYERS if likely else rounds + 1, least if likely else prune, found)
             if desk.meter[STOPPED]:
                 break
             out[:] = found
             rounds += 1
-            spent, used = now() - begin, np.float64(desk.meter[NODES])
-            if 2.0 * (spent - spent_before) > seconds - spent or used > 0.5 * nodes:
-                break  # the next round costs several times as much: it would not be finished
-            if narrow and rounds > FULL_ROUNDS and least == prune:
+            spent_before, spent = spent, max((now() - begin) / seconds, desk.meter[NODES] / nodes)
+            factor = rarer(spent - spent_before, 1.0 - spent)
+            if factor > NOT_WORTH_IT or (likely and least <= max(prune, RAREST)):
                 break
-            spent_before = spent
+            least = max(prune, least * factor) if rounds >= FULL_ROUNDS else 1.0
         desk.meter[STOPPED] = 0
         desk.limits[:] = math.inf
         return rounds
