@@ -56,8 +56,9 @@ from afterstate.search.last_layer import ALIVE
 POINT = float(1 << 30)  # values are whole numbers of so many parts of a point
 ILLEGAL, RESTING = -1, -2  # instead of the number of an afterstate
 LEAF = -1.0  # instead of the probability of a path
-AFTERSTATES, POSITIONS, FULL, PARTS, TURN, SWEPT, AFTERSTATE_ENDS, POSITION_ENDS = 0, 1, 2, 3, 4, 5, 8, 24
-COUNTS = 40  # and those are the places in `counts`
+# Places in `counts`: how long the lists are, whether one is full, into how many parts the games are divided and whose
+# turn it is, whether the table must be swept; then where each layer of a list ends.
+AFTERSTATES, POSITIONS, FULL, PARTS, TURN, SWEPT, AFTERSTATE_ENDS, POSITION_ENDS, COUNTS = 0, 1, 2, 3, 4, 5, 8, 24, 40
 ZERO, ONE = np.uint64(0), np.uint64(1)
 LONGEST_LOOK = 64  # places of the table in a row
 GRID = (1, 1) if SIMULATED else (1056, BLOCK)  # more threads of the simulator wait for each other
