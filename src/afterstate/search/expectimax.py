@@ -36,7 +36,7 @@ from .leaves import Leaves, Notes, make_placed_value
 MOST_LAYERS = 12
 # Deepening by probability: two rounds by layers, then rounds that follow rarer paths. One that goes down to RARER of
 # the probability before costs about DEARER times as much; a last one that is less rare than NOT_WORTH_IT is left out.
-FULL_ROUNDS, RARER, DEARER, NOT_WORTH_IT, CAREFUL, RAREST = 2, 0.35, 2.5, 0.8, 0.8, 1e-7
+FULL_ROUNDS, RARER, DEARER, NOT_WORTH_IT, CAREFUL, RAREST = 2, 0.2, 4.0, 0.8, 0.8, 1e-7
 TIE = 1e-9  # values closer than this, relatively, are equal: the first move wins
 NO_MOVE = -1
 MOVES = 4
@@ -235,7 +235,7 @@ def make_deepen(root_values: Callable[..., Any], narrow: bool, *key: object) -> 
     """`deepen(desk, board, aux, nodes, seconds, prune, out)`: search in rounds until the budget is spent.
 
     The rounds look 1, 2, 3 … layers ahead. A narrow search goes by probability from the third on: every round
-    follows paths about a third as likely as the one before, the last one as rare as the rest of the budget allows,
+    follows paths a fifth as likely as the one before, the last one as rare as the rest of the budget allows,
     but none below `prune`. `out` keeps the last round that was finished; the number of rounds is returned.
     """
 
