@@ -355,6 +355,28 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
     return choose
 
 
+def make_passing_on(lesson: Lesson) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """weight_of(length): what the newest error counts for the oldest of so many afterstates; pass_on(…): to all."""
+    history, decay = lesson.history, np.float32(lesson.decay)
+
+    @device
+    def weight_of(length: int) -> Any:
+        weight = WHOLE
+        for _ in range(1, length):
+            weight = times(weight, decay)
+        return weight
+
+    @device
+    def pass_on(traces: Traces, g: np.uint64, first: int, length: int, error: Any) -> None:
+        """The newest first."""
+        weight = WHOLE
+        for k in range(1, length + 1):
+            traces.targets[(first + length - k) % history, g] += times(weight, error)
+            weight = times(weight, decay)
+
+    return weight_of, pass_on
+
+
 def make_choose_traces(lesson: Lesson) -> Any:
     """The kernel of TD(λ): an afterstate learns from the errors of the next moves, each one counting less.
 
@@ -365,7 +387,7 @@ def make_choose_traces(lesson: Lesson) -> Any:
     best_move, learn = make_best(lesson, worth, lesson.view), make_learn(lesson)
     finish, go_on = make_finish(lesson), make_go_on(lesson)
     by_age, age_of, collect_age = lesson.by_age, lesson.age_of, make_collect_age(lesson.words)
-    history, decay = lesson.history, np.float32(lesson.decay)
+    history, (weight_of, pass_on) = lesson.history, make_passing_on(lesson)
 
     @launched
     def choose(
@@ -385,15 +407,11 @@ def make_choose_traces(lesson: Lesson) -> Any:
             value += weights[age]
             total += weights[age]
         error = (slots.gains[g] + total) - slots.values[g] if slots.before[g] != ZERO else NOTHING
-        weight = WHOLE
-        for _ in range(1, length):
-            weight = times(weight, decay)
         learnt = length > 0 and (length == history or after == ZERO)
-        board, aux, old_scale, old_age = ZERO, ZERO, WHOLE, ZERO
-        target = NOTHING
+        board, aux, old_scale, old_age, target = ZERO, ZERO, WHOLE, ZERO, NOTHING
         if learnt:
             board, aux, old_scale = traces.boards[first, g], traces.auxes[first, g], traces.scales[first, g]
-            target = traces.targets[first, g] + times(weight, error)
+            target = traces.targets[first, g] + times(weight_of(length), error)
             old_age = traces.ages[first, g]
         known = times(sum_lanes(worth(weights, board, aux, lane, int32(learnt))), old_scale)
         owned, hit_age = int32(0), ZERO
@@ -410,11 +428,7 @@ def make_choose_traces(lesson: Lesson) -> Any:
             slots.hit[g], slots.hit_auxes[g] = board, aux
             if by_age:
                 slots.hit_ages[g] = hit_age
-            weight = WHOLE
-            for k in range(1, length + 1):  # the newest first
-                place = (first + length - k) % history
-                traces.targets[place, g] += times(weight, error)
-                weight = times(weight, decay)
+            pass_on(traces, g, first, length, error)
             if learnt:
                 first, length = (first + 1) % history, length - 1
             if after == ZERO:
