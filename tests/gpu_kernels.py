@@ -406,7 +406,31 @@ def test_a_search_there_is_the_search_here(name: str) -> None:
     assert after[5][:boards].tolist() == [int(after[0][place] >= 0) for place in range(boards)]
 
 
-def test_when_the_room_is_full_fewer_games_move_at_a_time() -> None:
+def test_values_are_read_from_the_network_once() -> None:
+    lesson, search = SEARCHES["narrow, by age"]
+    weights, boards = random_weights(lesson), len(CROWDED)
+    searcher = GpuSearcher(lesson, search, weights)
+    searcher.known = cuda.to_device(np.zeros((1 << 12, 2), np.uint64))
+
+    def moved() -> list[Any]:
+        at, results = some_games(lesson, boards), cuda.to_device(np.zeros((boards, 3), np.int64))
+        searcher.mover(at, results, cuda.to_device(np.array([boards], np.int64)), 1)
+        return [array.copy_to_host().tolist() for array in at]
+
+    first = moved()
+    names, bits = searcher.known.copy_to_host().T
+    board = (names ^ bits)[bits != 0]
+    value = bits[bits != 0].astype(np.uint32).view(np.float32)
+    assert len(board) > 20
+    assert [lesson.evaluator.value(weights, b, np.uint64(0)) for b in board] == value.tolist()
+    searcher.weights = cuda.to_device(np.zeros_like(weights))
+    assert moved() == first
+    searcher.known = cuda.to_device(np.zeros((1 << 12, 2), np.uint64))
+    assert moved() != first
+
+
+def test_when_the_room_is_full_fewer_games_move_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("afterstate.arena.gpu_search.STEPS_A_GRAPH", 1)  # later positions may need more room
     lesson, search = SEARCHES["narrow, by age"]
     weights, boards, best_of = random_weights(lesson), len(CROWDED), best_of_values()
     at = some_games(lesson, boards)

@@ -44,7 +44,6 @@ from afterstate.learning.gpu.play import (
     Boards,
     GpuPlayer,
     itself,
-    make_after_value,
     make_deal,
     make_move,
 )
@@ -52,6 +51,8 @@ from afterstate.learning.gpu.repeated import Repeated
 from afterstate.learning.gpu.steps import Lesson
 from afterstate.search.expectimax import MOVES, SHARES, among_best, best_of_values, likeliest, make_position_key
 from afterstate.search.last_layer import ALIVE
+
+from .gpu_known import make_known_value, new_known
 
 POINT = float(1 << 30)  # values are whole numbers of so many parts of a point
 ILLEGAL, RESTING = -1, -2  # instead of the number of an afterstate
@@ -275,12 +276,13 @@ def make_follow(game: Game) -> Callable[..., Any]:
 
 def make_answer(lesson: Lesson, width: int) -> Any:
     """The kernel that reads leaves from the network, and lays out the moves of other positions."""
-    slide, after_value, narrow = lesson.game.rules.slide, make_after_value(lesson), width < MOVES
+    slide, known_value, narrow = lesson.game.rules.slide, make_known_value(lesson), width < MOVES
     follow = make_follow(lesson.game)
 
     @launched
     def answer(
         weights: Array,
+        known: Array,
         rows: Array,
         afterstates: Afterstates,
         positions: Positions,
@@ -302,7 +304,7 @@ def make_answer(lesson: Lesson, width: int) -> Any:
                 after, after_aux, reward = slide(rows, board, aux, action)
                 worths[action] = -math.inf
                 if after != board:
-                    value = float(after_value(weights, after, after_aux))
+                    value = float(known_value(weights, known, after, after_aux))
                     worths[action] = float(reward) + value
                     best = max(best, float(reward) + max(value, 0.0) + ALIVE)
             if share == LEAF:
@@ -404,6 +406,7 @@ class GpuSearcher(GpuPlayer):
         self.positions = Positions._make([*(new(kind, self.nodes) for kind in "uuffij"), *moves])
         entries = 2 << (self.nodes - 1).bit_length()
         self.table = Table(new("u", entries), new("i", entries))
+        self.known = new_known((*GRID, self.stream))
         self.roots: Any = None
 
     def mover(self, at: Boards, results: Any, taken: Any, seed: int) -> Callable[[], None]:
@@ -412,7 +415,7 @@ class GpuSearcher(GpuPlayer):
         begin[PARTS] = begin[SWEPT] = 1
         counts = cuda.to_device(begin)
         self.roots = roots = Roots(new("i", (games, MOVES)), new("i", (games, MOVES)))
-        layers, grid = self.search.layers, (*GRID, self.stream)
+        layers, grid, known = self.search.layers, (*GRID, self.stream), self.known
 
         def step() -> None:
             turn_over[(1, 1, self.stream)](counts, positions)
@@ -422,7 +425,9 @@ class GpuSearcher(GpuPlayer):
                 self.kernels.spread[grid](
                     afterstates, positions, counts, level, layers - 1 - level, self.search.prune
                 )
-                self.kernels.answer[grid](self.weights, self.rows, afterstates, positions, table, counts, level)
+                self.kernels.answer[grid](
+                    self.weights, known, self.rows, afterstates, positions, table, counts, level
+                )
             for level in reversed(range(layers - 1)):
                 settle[grid](afterstates, positions, table, counts, level)
             self.kernels.go_on[grid](self.rows, at, roots, afterstates, counts, results, taken)
