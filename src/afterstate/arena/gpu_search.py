@@ -5,7 +5,9 @@ positions:
 
     open_moves  the moves of every game                                                    -> afterstates
     spread      what chance may make of the afterstates of a layer                         -> positions
-    answer      leaves are read from the network, the others are followed by their moves   -> afterstates
+    ask         which afterstates come next that have no known value (gpu_known.py)        -> questions
+    look_up     these are read from the network
+    answer      leaves take the best value, the others are followed by their moves         -> afterstates
     settle      positions hand their value up to the afterstate before them, last layer first
     go_on       every game makes its best move
 
@@ -52,19 +54,30 @@ from afterstate.learning.gpu.steps import Lesson
 from afterstate.search.expectimax import MOVES, SHARES, among_best, best_of_values, likeliest, make_position_key
 from afterstate.search.last_layer import ALIVE
 
-from .gpu_known import make_known_value, new_known
+from .gpu_known import make_ask, make_known_value, make_look_up, new_known, new_questions
+from .gpu_lists import (
+    AFTERSTATE_ENDS,
+    AFTERSTATES,
+    COUNTS,
+    FULL,
+    LEAF,
+    PARTS,
+    POSITION_ENDS,
+    POSITIONS,
+    QUESTIONS,
+    SWEPT,
+    TURN,
+    new,
+    reserve,
+)
 
 POINT = float(1 << 30)  # values are whole numbers of so many parts of a point
 ILLEGAL, RESTING = -1, -2  # instead of the number of an afterstate
-LEAF = -1.0  # instead of the probability of a path
-# Places in `counts`: how long the lists are, whether one is full, into how many parts the games are divided and whose
-# turn it is, whether the table must be swept; then where each layer of a list ends.
-AFTERSTATES, POSITIONS, FULL, PARTS, TURN, SWEPT, AFTERSTATE_ENDS, POSITION_ENDS, COUNTS = 0, 1, 2, 3, 4, 5, 8, 24, 40
 ZERO, ONE = np.uint64(0), np.uint64(1)
 LONGEST_LOOK = 64  # places of the table in a row
 GRID = (1, 1) if SIMULATED else (1056, BLOCK)  # more threads of the simulator wait for each other
 MOST_NODES = 1 << 12 if SIMULATED else 1 << 25
-BYTES_A_NODE = 160  # an afterstate, a position with four moves, two places in the table
+BYTES_A_NODE = 176  # an afterstate, a position with four moves, two places in the table, a question
 GAMES_AT_ONCE = BLOCK if SIMULATED else 1 << 13
 STEPS_A_GRAPH = 1 if SIMULATED else 16
 
@@ -114,16 +127,6 @@ class Search(NamedTuple):
 
 
 @device
-def reserve(counts: Array, kind: int, wanted: int, room: int) -> Any:
-    """The first of `wanted` places in a list, or -1 when there is no more room."""
-    first = cuda.atomic.add(counts, kind, int64(wanted))
-    if first + wanted > room:
-        counts[FULL] = 1
-        return int64(-1)
-    return first
-
-
-@device
 def fixed(value: float) -> Any:
     return int64(value * POINT)
 
@@ -143,7 +146,7 @@ def turn_over(counts: Array, positions: Positions) -> None:
         counts[TURN] = 0
         if counts[PARTS] > 1 and counts[POSITIONS] * 4 < positions.boards.size:
             counts[PARTS] //= 2
-    counts[AFTERSTATES] = counts[POSITIONS] = counts[FULL] = 0
+    counts[AFTERSTATES] = counts[POSITIONS] = counts[QUESTIONS] = counts[FULL] = 0
 
 
 @launched
@@ -235,7 +238,7 @@ def make_spread(lesson: Lesson) -> Any:
 
 
 @device
-def look_up(table: Table, key: np.uint64, counts: Array) -> Any:
+def enter(table: Table, key: np.uint64, counts: Array) -> Any:
     """The entry of this key, and whether it is new; -1 when there is no more room."""
     entry, last = key & np.uint64(table.keys.size - 1), np.uint64(table.keys.size - 1)
     for _ in range(LONGEST_LOOK):
@@ -263,7 +266,7 @@ def make_follow(game: Game) -> Callable[..., Any]:
     ) -> Any:
         board = position_key(after, aux)
         key = mix(board ^ mix(aux ^ mix(np.uint64(share * SHARES) ^ np.uint64(level)))) | ONE
-        entry, new = look_up(table, key, counts)
+        entry, new = enter(table, key, counts)
         if new:
             i = reserve(counts, AFTERSTATES, 1, afterstates.boards.size)
             if i >= 0:
@@ -374,6 +377,8 @@ class Kernels(NamedTuple):
 
     open_moves: Any
     spread: Any
+    ask: Any
+    look_up: Any
     answer: Any
     go_on: Any
 
@@ -384,6 +389,8 @@ def kernels_of(lesson: Lesson, width: int, seen: Callable[..., Any] | None) -> K
     return Kernels(
         make_open_moves(lesson.game, seen),
         make_spread(lesson),
+        make_ask(lesson, width < MOVES),
+        make_look_up(lesson),
         make_answer(lesson, width),
         make_go_on(lesson.game),
     )
@@ -406,7 +413,7 @@ class GpuSearcher(GpuPlayer):
         self.positions = Positions._make([*(new(kind, self.nodes) for kind in "uuffij"), *moves])
         entries = 2 << (self.nodes - 1).bit_length()
         self.table = Table(new("u", entries), new("i", entries))
-        self.known = new_known((*GRID, self.stream))
+        self.known, self.questions = new_known((*GRID, self.stream)), new_questions(self.nodes)
         self.roots: Any = None
 
     def mover(self, at: Boards, results: Any, taken: Any, seed: int) -> Callable[[], None]:
@@ -416,6 +423,7 @@ class GpuSearcher(GpuPlayer):
         counts = cuda.to_device(begin)
         self.roots = roots = Roots(new("i", (games, MOVES)), new("i", (games, MOVES)))
         layers, grid, known = self.search.layers, (*GRID, self.stream), self.known
+        questions = self.questions
 
         def step() -> None:
             turn_over[(1, 1, self.stream)](counts, positions)
@@ -425,6 +433,8 @@ class GpuSearcher(GpuPlayer):
                 self.kernels.spread[grid](
                     afterstates, positions, counts, level, layers - 1 - level, self.search.prune
                 )
+                self.kernels.ask[grid](self.rows, positions, known, questions, counts, level)
+                self.kernels.look_up[grid](self.weights, known, questions, counts, level)
                 self.kernels.answer[grid](
                     self.weights, known, self.rows, afterstates, positions, table, counts, level
                 )
@@ -450,10 +460,6 @@ class GpuSearcher(GpuPlayer):
                 )
 
         return make_moves
-
-
-def new(kind: str, shape: Any) -> Any:
-    return cuda.device_array(shape, {"u": np.uint64, "f": np.float64, "i": np.int32, "j": np.int64}[kind])
 
 
 def room_for() -> int:
