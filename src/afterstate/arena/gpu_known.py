@@ -2,8 +2,8 @@
 
 Most afterstates at the end of a search are met several times: two cells of a line that a slide pushes together, two
 spawns in either order, and a move later half of the tree once more. So before a layer is answered, `ask` lists the
-afterstates that are not known yet, and `look_up` reads those from the network, a thread each. A value comes out of the
-table as it went in, so nothing else changes.
+afterstates that are not known yet, and `look_up` reads those from the network, a thread each. A value comes out of
+the table as it went in, so nothing else changes.
 
 An entry is two words, a value and its name with the value's bits mixed in. Threads read and write without waiting for
 each other: half an entry of one and half of another give no name that anybody asks for. The last one to write stays;
