@@ -11,7 +11,8 @@ from afterstate.games import Mistake, State
 from afterstate.games.board import ACTIONS
 from afterstate.games.chance import seed_of
 from afterstate.games.compiler import Array, kernel
-from afterstate.search.agents import NO_MOVE, Agent, Memory
+from afterstate.search.agents import Agent, Memory
+from afterstate.search.kinds import NO_MOVE
 
 LARGEST_EXPONENT = 17  # 131072
 

@@ -18,13 +18,13 @@ from afterstate.games.board import Whole
 from afterstate.games.chance import below, draw, seed_of
 from afterstate.games.compiler import kernel
 
+from .kinds import NO_MOVE
 from .specs import parse_spec
 
 if TYPE_CHECKING:
     from afterstate.values.files import Model
 
 Memory: TypeAlias = tuple[Any, ...]
-NO_MOVE = -1
 FOUR = np.uint64(4)
 
 

@@ -29,7 +29,7 @@ from afterstate.games.chance import mix
 from afterstate.games.compiler import Array, rule, rule_for
 
 from .clock import now
-from .kinds import Number
+from .kinds import NO_MOVE, Number
 from .last_layer import ALIVE, both_ways, make_best_leaf, make_last_layer
 from .leaves import Leaves, Notes, make_placed_value
 
@@ -38,7 +38,6 @@ MOST_LAYERS = 12
 # the probability before costs about DEARER times as much; a last one that is less rare than NOT_WORTH_IT is left out.
 FULL_ROUNDS, RARER, DEARER, NOT_WORTH_IT, CAREFUL, RAREST = 2, 0.2, 4.0, 0.8, 0.8, 1e-7
 TIE = 1e-9  # values closer than this, relatively, are equal: the first move wins
-NO_MOVE = -1
 MOVES = 4
 S32, S40 = np.uint64(32), np.uint64(40)
 SHARES = 2.0**62  # a probability as a whole number

@@ -16,7 +16,8 @@ from afterstate.games.board import Whole
 from afterstate.games.compiler import Array, kernel, rule_for
 from afterstate.values.files import Model
 
-from .agents import NO_MOVE, Agent, Memory
+from .agents import Agent, Memory
+from .kinds import NO_MOVE
 
 
 def worth_of_afterstate(model: Model) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""Types of values in compiled code."""
+"""What compiled code of searches and players hands around."""
 
 from __future__ import annotations
 
@@ -6,3 +6,5 @@ from typing import Any, TypeAlias
 
 # A number that compiled code hands around: Python's own when the compiler is off, NumPy's or the machine's otherwise.
 Number: TypeAlias = Any
+
+NO_MOVE = -1  # instead of an action, when none is legal

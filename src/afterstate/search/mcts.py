@@ -22,12 +22,11 @@ from afterstate.games.board import Board
 from afterstate.games.compiler import Array, rule_for
 
 from .clock import now
-from .kinds import Number
+from .kinds import NO_MOVE, Number
 from .leaves import Leaves, Notes
 
 ROOT = 0
 NO_NODE = -1
-NO_MOVE = -1
 DEEPEST = 4096
 SIZE = 0  # field of `meter`: positions in the tree
 

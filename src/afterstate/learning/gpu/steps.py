@@ -440,7 +440,7 @@ def make_choose_traces(lesson: Lesson) -> Any:
                 traces.boards[place, g], traces.auxes[place, g] = seen, seen_aux
                 traces.targets[place, g], traces.scales[place, g], traces.ages[place, g] = value, scale, age
                 length += 1
-                slots.before[g], slots.before_auxes[g], slots.values[g] = seen, seen_aux, value
+                slots.before[g], slots.values[g] = seen, value
                 slots.gains[g] = go_on(g, slots, marks, after, after_aux, reward)
             traces.firsts[g], traces.lengths[g] = first, length
 
