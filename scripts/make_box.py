@@ -2,7 +2,7 @@
 
     python scripts/make_box.py 2048             ten minutes of training on two cores
     python scripts/make_box.py threes           the same
-    python scripts/make_box.py threes-phone     thirteen minutes on one
+    python scripts/make_box.py threes-phone     nine minutes on one
 
 The run folder stays in --runs, so a second call packs again without training. With --again the model in the box is
 measured once more, and nothing else about it changes.
@@ -29,13 +29,13 @@ RECIPES = {
     "threes": TrainConfig(game="threes", network="4x6+squares", threads=2, seconds=600),
     "threes-phone": TrainConfig(
         game="threes-phone",
-        network="8x5",
+        network="small+01234,45678,01245,45689",
         by_hint=True,
         turned=False,
         decay=0.5,
         phases="tc:1:0.5,soften:1:0.2,soften:1>0.05:0.3",
         threads=1,
-        moves=600_000_000,
+        moves=500_000_000,
     ),
 }
 PLAYED = 200_000_000  # moves that show which weights matter
