@@ -41,7 +41,7 @@ NAME, VALUE = 0, 1  # the words of an entry
 ASKED = np.uint64(1 << 63)  # instead of a value that is yet to be read
 BYTES_AN_ENTRY = 16
 MOST_ENTRIES = 1 << 6 if SIMULATED else 1 << 28
-ZERO, ONE = np.uint64(0), np.uint64(1)
+ZERO = np.uint64(0)
 
 
 class Questions(NamedTuple):

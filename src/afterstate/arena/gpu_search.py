@@ -1,7 +1,7 @@
 """Expectimax of many games at once on a GPU, layer by layer.
 
-One step makes a move in every game. The searches of all games grow together, in two long lists, afterstates and
-positions:
+One step makes a move in every game. The searches of all games grow together, in long lists: afterstates, positions,
+questions to the network.
 
     open_moves  the moves of every game                                                    -> afterstates
     spread      what chance may make of the afterstates of a layer                         -> positions
@@ -278,7 +278,7 @@ def make_follow(game: Game) -> Callable[..., Any]:
 
 
 def make_answer(lesson: Lesson, width: int) -> Any:
-    """The kernel that reads leaves from the network, and lays out the moves of other positions."""
+    """The kernel that gives leaves their value, and lays out the moves of other positions."""
     slide, known_value, narrow = lesson.game.rules.slide, make_known_value(lesson), width < MOVES
     follow = make_follow(lesson.game)
 
