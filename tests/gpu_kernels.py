@@ -15,6 +15,7 @@ import pytest
 
 from afterstate import games
 from afterstate.arena.evaluate import Player
+from afterstate.arena.gpu_endgames import solve_on_gpu
 from afterstate.arena.gpu_search import POINT, GpuSearcher, Search
 from afterstate.games.board import pack
 from afterstate.games.chance import seed_of
@@ -30,6 +31,7 @@ from afterstate.learning.gpu.steps import Lesson
 from afterstate.learning.gpu.trainer import GpuTrainer
 from afterstate.learning.runs import Run, read_metrics
 from afterstate.search.agents import make_agent
+from afterstate.search.endgames import Endgames, make_overrule, solve
 from afterstate.search.expectimax import best_of_values, make_expectimax, new_desk
 from afterstate.search.leaves import plain_leaves
 from afterstate.values.files import Model, open_model
@@ -342,7 +344,7 @@ SEARCHES = {
 }
 
 
-def some_games(lesson: Lesson, boards: int) -> Boards:
+def some_games(lesson: Lesson, boards: int, crowded: list[list[int]] = CROWDED) -> Boards:
     """Games in the middle: crowded boards, and what Threes! says beside a board."""
     game, threads = lesson.game, 32 if SIMULATED else 128
     numbers = np.full(threads, -1, np.int64)
@@ -354,7 +356,7 @@ def some_games(lesson: Lesson, boards: int) -> Boards:
     ]
     for place in range(boards):
         _, aux, rng = words(game.rules.start(game.rows, np.uint64(place + 1)))
-        at[1][place], at[2][place], at[3][place] = pack(CROWDED[place]), aux, rng
+        at[1][place], at[2][place], at[3][place] = pack(crowded[place]), aux, rng
     return Boards(*(cuda.to_device(array) for array in at))
 
 
@@ -404,6 +406,53 @@ def test_a_search_there_is_the_search_here(name: str) -> None:
             assert results.copy_to_host()[place, 2] == lesson.game.rules.largest(*position[:2])
             assert after[0][place] == -1
     assert after[5][:boards].tolist() == [int(after[0][place] >= 0) for place in range(boards)]
+
+
+CHAINS = [  # links down to a 4, and small tiles
+    [7, 6, 5, 4, 1, 0, 2, 3, 2, 0, 0, 0, 1, 1, 0, 0],
+    [9, 8, 6, 5, 0, 1, 2, 3, 0, 0, 0, 1, 0, 0, 0, 2],
+    [7, 1, 2, 1, 6, 0, 0, 1, 5, 2, 0, 0, 4, 3, 0, 0],
+    [7, 6, 5, 4, 1, 2, 2, 3, 0, 0, 1, 0, 0, 0, 0, 1],
+    [8, 7, 6, 5, 2, 1, 2, 3, 1, 0, 0, 0, 0, 0, 0, 0],
+    [4, 5, 6, 7, 3, 2, 1, 1, 0, 0, 1, 1, 0, 0, 0, 1],
+]
+
+
+def little_room(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """The simulator is slow: small tables."""
+    if SIMULATED:
+        monkeypatch.setattr("afterstate.search.endgames.ROOM", room)
+
+
+def test_endgames_solved_there_are_those_solved_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    little_room(monkeypatch, 4)
+    tables = [(5, 2)] if SIMULATED else [(6, 5), (5, 4)]
+    here, there = solve(lesson_of().game, tables), solve_on_gpu(lesson_of().game, tables)
+    assert here.chances.size > 1000
+    assert len(set(here.chances[:: here.chances.size // 1000].tolist())) > 10
+    apart = np.abs(here.chances.astype(np.int64) - there.chances.copy_to_host())
+    assert apart.max() <= (0 if SIMULATED else 3)  # products and sums may be fused there
+    assert [a.tolist() for a in here[1:]] == [a.copy_to_host().tolist() for a in there[1:]]
+
+
+def test_a_search_there_plays_by_endgames(monkeypatch: pytest.MonkeyPatch) -> None:
+    little_room(monkeypatch, 10)
+    lesson, search, boards, best_of = lesson_of(), Search(2), len(CHAINS), best_of_values()
+    weights, solved = random_weights(lesson), solve(lesson.game, [(6, 2)])
+    there = Endgames(*(cuda.to_device(array) for array in solved))
+    at, overrule = some_games(lesson, boards, CHAINS), make_overrule(0.1)
+    before = [array.copy_to_host() for array in at]
+    results, taken = cuda.to_device(np.zeros((boards, 3), np.int64)), cuda.to_device(np.array([boards], np.int64))
+    GpuSearcher(lesson, search, weights, endgames=there).mover(at, results, taken, 1)
+    after, differ = [array.copy_to_host() for array in at], 0
+    for place in range(boards):
+        values = searched_here(lesson, search, weights, before, place)
+        plain = int(best_of(values))
+        overrule(solved, lesson.game.rows, before[1][place], values, np.zeros(4))
+        action, position = int(best_of(values)), words(before[k][place] for k in (1, 2, 3))
+        assert tuple(after[k][place] for k in (1, 2, 3)) == moved_here(lesson, action, *position)
+        differ += action != plain
+    assert differ > 0, "the search would have played the same: nothing is tested"
 
 
 def test_values_are_read_from_the_network_once() -> None:

@@ -16,7 +16,7 @@ from afterstate.games.compiler import Array, rule_for
 from afterstate.learning.gpu import lesson_of
 from afterstate.search.agents import Agent
 from afterstate.search.downgrade import downgrade
-from afterstate.search.players import NO_DOWNGRADE, depth_of, downgrade_settings
+from afterstate.search.players import NO_DOWNGRADE, depth_of, downgrade_settings, tables_wanted
 from afterstate.search.specs import parse_spec
 
 from .evaluate import Evaluation
@@ -62,13 +62,18 @@ def player_of(agent: Agent) -> Any:
     settings = downgrade_settings(spec, agent.game, agent.model)
     seen = None if settings == NO_DOWNGRADE else make_seen(*settings)
     lesson, (layers, width, prune) = lesson_of(agent.model), depth_of(spec)
+    tables = tables_wanted(spec, agent.game)
     if layers == 1:
+        if tables:
+            raise Mistake(f"endgames on the GPU go with two layers or more, not with {spec.text}")
         from afterstate.learning.gpu.play import GpuPlayer
 
         return GpuPlayer(lesson, agent.model.weights, seen)
+    from .gpu_endgames import solve_on_gpu
     from .gpu_search import GpuSearcher, Search
 
-    return GpuSearcher(lesson, Search(layers, width, prune), agent.model.weights, seen)
+    endgames = solve_on_gpu(agent.game, tables) if tables else None
+    return GpuSearcher(lesson, Search(layers, width, prune), agent.model.weights, seen, endgames)
 
 
 @cache

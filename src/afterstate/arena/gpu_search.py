@@ -51,6 +51,7 @@ from afterstate.learning.gpu.play import (
 )
 from afterstate.learning.gpu.repeated import Repeated
 from afterstate.learning.gpu.steps import Lesson
+from afterstate.search.endgames import Endgames, leave, make_overrule
 from afterstate.search.expectimax import MOVES, SHARES, among_best, best_of_values, likeliest, make_position_key
 from afterstate.search.last_layer import ALIVE
 
@@ -348,15 +349,23 @@ def settle(afterstates: Afterstates, positions: Positions, table: Table, counts:
         q += int64(stride())
 
 
-def make_go_on(game: Game) -> Any:
+def make_go_on(game: Game, solved: bool) -> Any:
     """The kernel that makes the best move of every game that was searched."""
     move, best_of = make_move(game), best_of_values()
+    overrule = make_overrule(game.parameters["four_rate"]) if solved else leave
 
     @launched
     def go_on(
-        rows: Array, at: Boards, roots: Roots, afterstates: Afterstates, counts: Array, results: Array, taken: Array
+        rows: Array,
+        at: Boards,
+        roots: Roots,
+        afterstates: Afterstates,
+        endgames: Any,
+        counts: Array,
+        results: Array,
+        taken: Array,
     ) -> None:
-        values = cuda.local.array(MOVES, np.float64)
+        values, chances = cuda.local.array(MOVES, np.float64), cuda.local.array(MOVES, np.float64)
         game = thread_number()
         while game < at.numbers.size and counts[FULL] == 0:
             if roots.afterstates[game, 0] != RESTING:
@@ -366,6 +375,7 @@ def make_go_on(game: Game) -> Any:
                     if i != ILLEGAL:
                         expected = max(float(afterstates.values[i]) / POINT, 0.0)
                         values[action] = float(roots.rewards[game, action]) + expected
+                overrule(endgames, rows, at.boards[game], values, chances)
                 move(rows, at, game, int32(best_of(values)), results, taken)
             game += stride()
 
@@ -384,7 +394,7 @@ class Kernels(NamedTuple):
 
 
 @cache
-def kernels_of(lesson: Lesson, width: int, seen: Callable[..., Any] | None) -> Kernels:
+def kernels_of(lesson: Lesson, width: int, seen: Callable[..., Any] | None, solved: bool) -> Kernels:
     """The kernels of a search, made once for all layers and probabilities."""
     return Kernels(
         make_open_moves(lesson.game, seen),
@@ -392,7 +402,7 @@ def kernels_of(lesson: Lesson, width: int, seen: Callable[..., Any] | None) -> K
         make_ask(lesson, width < MOVES),
         make_look_up(lesson),
         make_answer(lesson, width),
-        make_go_on(lesson.game),
+        make_go_on(lesson.game, solved),
     )
 
 
@@ -402,11 +412,17 @@ class GpuSearcher(GpuPlayer):
     at_once = GAMES_AT_ONCE
 
     def __init__(
-        self, lesson: Lesson, search: Search, weights: Any, seen: Callable[..., Any] | None = None, nodes: int = 0
+        self,
+        lesson: Lesson,
+        search: Search,
+        weights: Any,
+        seen: Callable[..., Any] | None = None,
+        endgames: Endgames | None = None,
+        nodes: int = 0,
     ) -> None:
         super().__init__(lesson, weights, seen)
-        self.search, self.nodes = search, nodes or room_for()
-        self.kernels = kernels_of(lesson, search.width, seen)
+        self.search, self.endgames, self.nodes = search, endgames, nodes or room_for()
+        self.kernels = kernels_of(lesson, search.width, seen, endgames is not None)
         self.stream = cuda.stream()
         self.afterstates = Afterstates._make(new(kind, self.nodes) for kind in "uufj")
         moves = [new("i", (self.nodes, search.width)) for _ in range(2)]
@@ -423,7 +439,7 @@ class GpuSearcher(GpuPlayer):
         counts = cuda.to_device(begin)
         self.roots = roots = Roots(new("i", (games, MOVES)), new("i", (games, MOVES)))
         layers, grid, known = self.search.layers, (*GRID, self.stream), self.known
-        questions = self.questions
+        questions, endgames = self.questions, self.endgames if self.endgames is not None else counts
 
         def step() -> None:
             turn_over[(1, 1, self.stream)](counts, positions)
@@ -440,7 +456,7 @@ class GpuSearcher(GpuPlayer):
                 )
             for level in reversed(range(layers - 1)):
                 settle[grid](afterstates, positions, table, counts, level)
-            self.kernels.go_on[grid](self.rows, at, roots, afterstates, counts, results, taken)
+            self.kernels.go_on[grid](self.rows, at, roots, afterstates, endgames, counts, results, taken)
 
         def steps() -> None:
             for _ in range(STEPS_A_GRAPH):

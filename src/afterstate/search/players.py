@@ -15,6 +15,9 @@ from afterstate.values.folding import SMALLEST_HOLE
 
 from . import downgrade as halving
 from .agents import Agent, Memory
+from .endgames import FEWEST as FEWEST_LINKS
+from .endgames import MOST as MOST_LINKS
+from .endgames import leave, make_overrule, solved_once
 from .expectimax import MOST_LAYERS, MOVES, best_of_values, make_expectimax, new_desk
 from .kinds import Number
 from .leaves import network_leaves
@@ -35,6 +38,8 @@ LAYER_MODES = {"": 0, "deep": 0, "auto": 1, "s": 2, "nodes": 2}
 DEEP_LAYERS, DEEP_WIDTH, DEEP_PRUNE = 8, 1, 0.01
 # The limits of D1: 400 iterations and 1 second a move, 2 seconds once the score passes 7,000.
 D1_ITERATIONS, D1_SECONDS, D1_LATE_SECONDS, D1_LATE_SCORE = 400, 1.0, 2.0, 7000
+SMALLEST_TARGET = 7
+ENDGAME_TILES = ("128", "256", "512", "1024")
 NO_DOWNGRADE = (halving.NEVER, SMALLEST_HOLE)
 MOST_ITERATIONS = 1 << 40
 MOST_POSITIONS = 1 << 19
@@ -83,6 +88,20 @@ def depth_of(spec: Spec) -> tuple[int, int, float]:
     return layers, width, spec.number("prune", DEEP_PRUNE if deep else 0.0, 0.0, 1.0)
 
 
+def tables_wanted(spec: Spec, game: Game) -> list[tuple[int, int]]:
+    """The endgames to be solved, (links, target): targets from 128 on, six links; and one for five links."""
+    wanted = {name: spec.options[name] for name in ("endgames", "wide") if name in spec.options}
+    if wanted and game.name != "2048":
+        raise Mistake(f"endgames in {spec.text!r}: solved endgames are for 2048")
+    targets = {}
+    for name, tile in wanted.items():
+        if tile not in ENDGAME_TILES:
+            raise Mistake(f"{name}={tile} in {spec.text!r}: write one of {', '.join(ENDGAME_TILES)}")
+        targets[name] = halving.exponent_of(int(tile))
+    tables = [(MOST_LINKS, target) for target in range(SMALLEST_TARGET, targets.get("endgames", 0) + 1)]
+    return tables + [(FEWEST_LINKS, target) for name, target in targets.items() if name == "wide"]
+
+
 def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
     """Greedy and expectimax, by layers, by empty cells, or by iterative deepening within a budget."""
     plan, leaves = _expectimax_plan(spec, game, model), network_leaves(model)
@@ -90,18 +109,20 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
     width = depth_of(spec)[1]
     tools, best_of = make_expectimax(game, leaves, bits > 0, width < MOVES), best_of_values()
     root_values, deepen, layers_for, smaller = tools.root_values, tools.deepen, tools.layers_for, make_smaller(game)
-    mode = LAYER_MODES[spec.unit]
-    kind = ("expectimax", game.key, leaves.key, mode, bits > 0, width < MOVES)
+    mode, tables = LAYER_MODES[spec.unit], tables_wanted(spec, game)
+    overrule = make_overrule(game.parameters["four_rate"]) if tables else leave
+    kind = ("expectimax", game.key, leaves.key, mode, bits > 0, width < MOVES, bool(tables))
 
     @rule_for("think", *kind)
     def think(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
-        desk, plan, _ = memory
-        board, aux = smaller(board, aux, plan[THRESHOLD], plan[HOLE])
+        desk, plan, _, endgames, chances = memory
+        seen, seen_aux = smaller(board, aux, plan[THRESHOLD], plan[HOLE])
         if mode == 2:
-            deepen(desk, board, aux, plan[NODES], plan[SECONDS], plan[PRUNE], out)
+            deepen(desk, seen, seen_aux, plan[NODES], plan[SECONDS], plan[PRUNE], out)
         else:
-            layers = layers_for(board) if mode == 1 else np.int64(plan[LAYERS])
-            root_values(desk, board, aux, layers, plan[PRUNE], out)
+            layers = layers_for(seen) if mode == 1 else np.int64(plan[LAYERS])
+            root_values(desk, seen, seen_aux, layers, plan[PRUNE], out)
+        overrule(endgames, desk.rows, board, out, chances)
 
     @kernel(*kind, title=f"{spec.name} for {game.title} on {model.network.name}")
     def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
@@ -114,7 +135,8 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
         out += score
 
     def new_memory() -> Memory:
-        return new_desk(game, leaves, bits, width), plan, np.zeros(4)
+        endgames = solved_once(game, tuple(tables)) if tables else ()
+        return new_desk(game, leaves, bits, width), plan, np.zeros(4), endgames, np.zeros(4)
 
     return Agent(spec.text, game, kind, decide, new_memory, values_of, model)
 
