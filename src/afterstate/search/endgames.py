@@ -107,14 +107,13 @@ class Rules(NamedTuple):
     """The small game beside so many links, compiled for a share of fours."""
 
     has: Callable[..., Any]  # (endgames, turned) -> is this board in a table?
-    of_slide: Callable[
-        ..., Any
-    ]  # (endgames, rows, board, turning, action) -> the chance after a slide, -1 if illegal
+    of_slide: Callable[..., Any]  # (endgames, rows, board, turning, action) -> the chance, -1 where illegal
     fill_in: Callable[..., Any]  # (endgames, rows, layout, total, high, first, step): solve a part of a sum
 
 
 @cache
 def make_rules(links: int, four_rate: float) -> Rules:
+    """The rules beside so many links. `chain` masks the links, `others` all but the last one."""
     last, kind, low_cells = SNAKE[links - 1], links - FEWEST, len(LOW) - (links - FEWEST)
     chain = np.uint64(sum(15 << 4 * cell for cell in SNAKE[:links]))
     others = np.uint64(sum(15 << 4 * cell for cell in SNAKE[: links - 1]))
