@@ -111,15 +111,15 @@ class Rules(NamedTuple):
     fill_in: Callable[..., Any]  # (endgames, rows, layout, total, high, first, step): solve a part of a sum
 
 
-@cache
-def make_rules(links: int, four_rate: float) -> Rules:
-    """The rules beside so many links. `chain` masks the links, `others` all but the last one."""
-    last, kind, low_cells = SNAKE[links - 1], links - FEWEST, len(LOW) - (links - FEWEST)
-    chain = np.uint64(sum(15 << 4 * cell for cell in SNAKE[:links]))
-    others = np.uint64(sum(15 << 4 * cell for cell in SNAKE[: links - 1]))
-    steps = np.uint64(sum((links - 1 - i) << 4 * cell for i, cell in enumerate(SNAKE[:links])))
-    unit = np.uint64(sum(1 << 4 * cell for cell in SNAKE[:links]))
-    twos, fours, key = np.float32(1.0 - four_rate), np.float32(four_rate), (links, four_rate)
+def cells_of(links: int, unit: int = 15) -> np.uint64:
+    """A mask of the links, or another nibble in each of their cells."""
+    return np.uint64(sum(unit << 4 * cell for cell in SNAKE[:links]))
+
+
+def make_expected(links: int, four_rate: float) -> Callable[..., Any]:
+    """`expected(endgames, target, after)`: the chance of an afterstate with every link in its place."""
+    kind, low_cells, key = links - FEWEST, len(LOW) - (links - FEWEST), (links, four_rate)
+    twos, fours = np.float32(1.0 - four_rate), np.float32(four_rate)
 
     @rule_for(*key)
     def chance_at(endgames: Endgames, target: np.uint64, low: Number, high: Number) -> Number:
@@ -132,7 +132,7 @@ def make_rules(links: int, four_rate: float) -> Rules:
 
     @rule_for(*key)
     def expected(endgames: Endgames, target: np.uint64, after: Board) -> Number:
-        """The chance of an afterstate: of what the next tile makes of it. The digits of a half are its tiles."""
+        """The mean over what the next tile makes of it. The digits of a half's number are its tiles."""
         base = np.int64(target) + 1
         low = high = np.int64(0)
         for i in range(low_cells):
@@ -154,6 +154,14 @@ def make_rules(links: int, four_rate: float) -> Rules:
                 empty += 1
             digit *= base
         return total / np.float32(empty)
+
+    return expected
+
+
+def make_of_slide(links: int, four_rate: float) -> Callable[..., Any]:
+    """`of_slide(endgames, rows, board, turning, action)`: the chance after a slide, -1 where it is illegal."""
+    chain, others, last, key = cells_of(links), cells_of(links - 1), SNAKE[links - 1], (links, four_rate)
+    twos, fours, expected = np.float32(1.0 - four_rate), np.float32(four_rate), make_expected(links, four_rate)
 
     @rule_for(*key)
     def in_place(endgames: Endgames, target: np.uint64, before: Board, after: Board) -> Number:
@@ -186,7 +194,15 @@ def make_rules(links: int, four_rate: float) -> Rules:
                     total += max(in_place(endgames, target, before, back), NONE) * (fours if tile else twos)
         return total / np.float32(empty)
 
-    @rule_for(*key)
+    return of_slide
+
+
+def make_fill_in(links: int, four_rate: float, of_slide: Callable[..., Any]) -> Callable[..., Any]:
+    """`fill_in(endgames, rows, layout, total, high, first, step)`: solve a part of the positions with a sum."""
+    kind, ones = links - FEWEST, cells_of(links, 1)
+    steps = np.uint64(sum((links - 1 - i) << 4 * cell for i, cell in enumerate(SNAKE[:links])))
+
+    @rule_for(links, four_rate)
     def fill_in(
         endgames: Endgames, rows: Array, layout: Layout, total: int, high: int, first: int, step: int
     ) -> None:
@@ -194,7 +210,7 @@ def make_rules(links: int, four_rate: float) -> Rules:
         target, left = layout.target[0], (total - layout.high_sums[high]) // 2
         if left < 0 or left + 1 >= layout.low_starts.size:
             return
-        fixed = (unit * target + steps) | layout.high_boards[high]
+        fixed = (ones * target + steps) | layout.high_boards[high]
         row = endgames.offsets[endgames.places[kind, target, 1] + high]
         rank, end = np.int64(layout.low_starts[left]) + first, np.int64(layout.low_starts[left + 1])
         while rank < end:
@@ -204,7 +220,15 @@ def make_rules(links: int, four_rate: float) -> Rules:
             endgames.chances[row + rank] = np.uint16(best * WHOLE + np.float32(0.5))
             rank += step
 
-    @rule_for(*key)
+    return fill_in
+
+
+@cache
+def make_rules(links: int, four_rate: float) -> Rules:
+    """The rules of the small game, made once."""
+    kind, last, chain, of_slide = links - FEWEST, SNAKE[links - 1], cells_of(links), make_of_slide(links, four_rate)
+
+    @rule_for(links)
     def has(endgames: Endgames, turned: Board) -> bool:
         target = tile_at(turned, last)
         return bool(
@@ -214,7 +238,7 @@ def make_rules(links: int, four_rate: float) -> Rules:
             and small_sum(turned, links) <= limit_of(np.int64(target)) - 4
         )
 
-    return Rules(has, of_slide, fill_in)
+    return Rules(has, of_slide, make_fill_in(links, four_rate, of_slide))
 
 
 @rule
