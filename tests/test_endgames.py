@@ -40,10 +40,15 @@ def board_of(links: int, target: int, small: dict[int, int], step: int = 1) -> l
     return cells
 
 
+def chances_by_table(solved: Endgames, board: Any, links: int) -> list[float]:
+    """The chances after the four slides, -1 where one is illegal."""
+    of_slide = make_rules(links, 0.1).of_slide
+    return [float(of_slide(solved, GAME.rows, np.uint64(board), 0, action)) for action in range(4)]
+
+
 def chance_by_table(solved: Endgames, cells: list[int], links: int) -> float:
     """The best of the four slides."""
-    of_slide, board = make_rules(links, 0.1).of_slide, pack(cells)
-    return max(0.0, *(float(of_slide(solved, GAME.rows, board, 0, action)) for action in range(4)))
+    return max(0.0, *chances_by_table(solved, pack(cells), links))
 
 
 def make_reference(links: int, target: int) -> Callable[[Cells], float]:
@@ -112,18 +117,17 @@ def test_chances_are_those_of_the_rules(links: int, target: int) -> None:
 
 def won(solved: Endgames, start: list[int], target: int, seed: int) -> bool:
     """Is the last link merged, if the table plays? A slide that moves a link is followed by its opposite."""
-    of_slide, links = make_rules(6, 0.1).of_slide, SNAKE
-    chain = [start[cell] for cell in links]
+    chain = [start[cell] for cell in SNAKE]
     merged = [*chain[:-1], target + 1]
 
     def links_of(board: Any) -> list[int]:
-        return [unpack(board)[cell] for cell in links]
+        return [unpack(board)[cell] for cell in SNAKE]
 
     state = State(GAME, pack(start), np.uint64(0), 0, 0, np.uint64(seed))
     while links_of(state.board) == chain and all(
-        tile <= target for cell, tile in enumerate(unpack(state.board)) if cell not in links
+        tile <= target for cell, tile in enumerate(unpack(state.board)) if cell not in SNAKE
     ):
-        chances = [float(of_slide(solved, GAME.rows, np.uint64(state.board), 0, action)) for action in range(4)]
+        chances = chances_by_table(solved, state.board, links=6)
         if max(chances) <= 0:
             return False
         action = int(np.argmax(chances))
@@ -144,12 +148,9 @@ def test_so_many_games_are_won_as_the_table_says() -> None:
 
 
 def test_a_table_serves_every_chain_above_its_target() -> None:
-    solved, of_slide = tables((6, 3)), make_rules(6, 0.1).of_slide
-    small, rows = {4: 2, 5: 2, 8: 2, 9: 1, 10: 2, 11: 2, 12: 3, 13: 3, 14: 3, 15: 2}, []
-    for step in (1, 2):
-        cells = board_of(6, 3, small, step)
-        rows.append([float(of_slide(solved, GAME.rows, pack(cells), 0, action)) for action in range(4)])
-    assert rows[0] == rows[1]
+    solved, small = tables((6, 3)), {4: 2, 5: 2, 8: 2, 9: 1, 10: 2, 11: 2, 12: 3, 13: 3, 14: 3, 15: 2}
+    one, two = (chances_by_table(solved, pack(board_of(6, 3, small, step)), 6) for step in (1, 2))
+    assert one == two
 
 
 def overruled(solved: Endgames, board: Any, values: list[float]) -> list[float]:
@@ -160,7 +161,7 @@ def overruled(solved: Endgames, board: Any, values: list[float]) -> list[float]:
 
 def test_the_table_decides_whichever_way_the_board_is_turned() -> None:
     solved, cells = tables((6, 3)), board_of(6, 3, {4: 1, 8: 2, 12: 1, 13: 2})
-    chances = [float(make_rules(6, 0.1).of_slide(solved, GAME.rows, pack(cells), 0, a)) for a in range(4)]
+    chances = chances_by_table(solved, pack(cells), 6)
     assert max(chances) > LEAST
     worst = min((c, a) for a, c in enumerate(chances) if c >= 0)[1]
     values = [1000.0 if c >= 0 else math.nan for c in chances]
@@ -193,9 +194,9 @@ def test_what_no_table_has_is_left_alone() -> None:
 
 def test_of_two_tables_the_one_with_fewer_links_decides() -> None:
     both, cells = tables((5, 3), (6, 2)), board_of(6, 2, {4: 1, 8: 2, 9: 1, 12: 1, 13: 1})
-    chances = [float(make_rules(5, 0.1).of_slide(both, GAME.rows, pack(cells), 0, action)) for action in range(4)]
+    chances = chances_by_table(both, pack(cells), 5)
     assert max(chances) > LEAST
-    assert chances != [float(make_rules(6, 0.1).of_slide(both, GAME.rows, pack(cells), 0, a)) for a in range(4)]
+    assert chances != chances_by_table(both, pack(cells), 6)
     equal = [chance >= max(chances) - CLOSE for chance in chances]
     lowered = [1.0 if near else chance / max(chances) for near, chance in zip(equal, chances)]
     values = [1000.0 if chance >= 0 else math.nan for chance in chances]
@@ -220,7 +221,6 @@ def test_the_halves_of_a_table_leave_no_position_out() -> None:
 
 def test_a_player_with_endgames(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same search, overruled where a table has the board."""
-    monkeypatch.setattr(players, "SMALLEST_TARGET", 3)
     monkeypatch.setattr(players, "ENDGAME_TILES", ("8",))
     model = tiny_model("2048")
     plain, solved = (make_agent(spec, GAME, model) for spec in ("expectimax:2", "expectimax:2,endgames=8"))

@@ -439,7 +439,8 @@ class GpuSearcher(GpuPlayer):
         counts = cuda.to_device(begin)
         self.roots = roots = Roots(new("i", (games, MOVES)), new("i", (games, MOVES)))
         layers, grid, known = self.search.layers, (*GRID, self.stream), self.known
-        questions, endgames = self.questions, self.endgames if self.endgames is not None else counts
+        questions = self.questions
+        endgames = counts if self.endgames is None else self.endgames  # without them, nobody looks at what this is
 
         def step() -> None:
             turn_over[(1, 1, self.stream)](counts, positions)

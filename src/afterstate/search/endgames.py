@@ -39,7 +39,7 @@ import numpy as np
 from afterstate.games import Game, Mistake
 from afterstate.games.board import ONE, ZERO, Board, symmetry, tile_at, tiles_above, turn, turn_back
 from afterstate.games.compiler import Array, kernel, rule, rule_for
-from afterstate.games.g2048 import slide_left
+from afterstate.games.g2048 import slide_left, sum_of_tiles
 from afterstate.values.files import memory_of_this_machine
 
 from .kinds import Number
@@ -88,19 +88,6 @@ def falls(board: Board, links: int) -> bool:
     for i in range(1, links):
         falling = falling and bool(tile_at(board, SNAKE[i]) < tile_at(board, SNAKE[i - 1]))
     return falling
-
-
-@rule
-def small_sum(board: Board, links: int) -> Number:
-    """The sum of the tiles beside the links."""
-    total = np.int64(0)
-    for cell in LOW[:5]:
-        total += (np.int64(1) << np.int64(tile_at(board, cell))) & ~np.int64(1)
-    for cell in HIGH:
-        total += (np.int64(1) << np.int64(tile_at(board, cell))) & ~np.int64(1)
-    if links == FEWEST:
-        total += (np.int64(1) << np.int64(tile_at(board, SNAKE[FEWEST]))) & ~np.int64(1)
-    return total
 
 
 class Rules(NamedTuple):
@@ -235,7 +222,7 @@ def make_rules(links: int, four_rate: float) -> Rules:
             endgames.places[kind, target, 0] >= 0
             and falls(turned, links)
             and (tiles_above(turned, target) & ~chain) == ZERO
-            and small_sum(turned, links) <= limit_of(np.int64(target)) - 4
+            and np.int64(sum_of_tiles(turned & ~chain, ZERO)) <= limit_of(np.int64(target)) - 4
         )
 
     return Rules(has, of_slide, make_fill_in(links, four_rate, of_slide))
@@ -243,6 +230,7 @@ def make_rules(links: int, four_rate: float) -> Rules:
 
 @rule
 def slid(rows: Array, board: Board, action: int) -> Board:
+    """A slide in the loop that solves: without what the game's own does for merges past 32768, where no link gets."""
     return turn_back(slide_left(rows, turn(board, action))[0], action)
 
 

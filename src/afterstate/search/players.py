@@ -38,7 +38,6 @@ LAYER_MODES = {"": 0, "deep": 0, "auto": 1, "s": 2, "nodes": 2}
 DEEP_LAYERS, DEEP_WIDTH, DEEP_PRUNE = 8, 1, 0.01
 # The limits of D1: 400 iterations and 1 second a move, 2 seconds once the score passes 7,000.
 D1_ITERATIONS, D1_SECONDS, D1_LATE_SECONDS, D1_LATE_SCORE = 400, 1.0, 2.0, 7000
-SMALLEST_TARGET = 7
 ENDGAME_TILES = ("128", "256", "512", "1024")
 NO_DOWNGRADE = (halving.NEVER, SMALLEST_HOLE)
 MOST_ITERATIONS = 1 << 40
@@ -89,17 +88,20 @@ def depth_of(spec: Spec) -> tuple[int, int, float]:
 
 
 def tables_wanted(spec: Spec, game: Game) -> list[tuple[int, int]]:
-    """The endgames to be solved, (links, target): targets from 128 on, six links; and one for five links."""
+    """The endgames to be solved, (links, target): six links for all targets up to one; five links for one."""
     wanted = {name: spec.options[name] for name in ("endgames", "wide") if name in spec.options}
     if wanted and game.name != "2048":
         raise Mistake(f"endgames in {spec.text!r}: solved endgames are for 2048")
-    targets = {}
     for name, tile in wanted.items():
         if tile not in ENDGAME_TILES:
             raise Mistake(f"{name}={tile} in {spec.text!r}: write one of {', '.join(ENDGAME_TILES)}")
-        targets[name] = halving.exponent_of(int(tile))
-    tables = [(MOST_LINKS, target) for target in range(SMALLEST_TARGET, targets.get("endgames", 0) + 1)]
-    return tables + [(FEWEST_LINKS, target) for name, target in targets.items() if name == "wide"]
+    tables = []
+    if "endgames" in wanted:
+        smaller = ENDGAME_TILES[: ENDGAME_TILES.index(wanted["endgames"]) + 1]
+        tables = [(MOST_LINKS, halving.exponent_of(int(tile))) for tile in smaller]
+    if "wide" in wanted:
+        tables.append((FEWEST_LINKS, halving.exponent_of(int(wanted["wide"]))))
+    return tables
 
 
 def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
