@@ -425,14 +425,15 @@ def little_room(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
 
 
 def test_endgames_solved_there_are_those_solved_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    little_room(monkeypatch, 4)
-    tables = [(5, 2)] if SIMULATED else [(6, 5), (5, 4)]
+    little_room(monkeypatch, 6)
+    tables = [(6, 2), (5, 2)] if SIMULATED else [(6, 5), (5, 4)]
     here, there = solve(lesson_of().game, tables), solve_on_gpu(lesson_of().game, tables)
-    assert here.chances.size > 1000
-    assert len(set(here.chances[:: here.chances.size // 1000].tolist())) > 10
-    apart = np.abs(here.chances.astype(np.int64) - there.chances.copy_to_host())
-    assert apart.max() <= (0 if SIMULATED else 3)  # products and sums may be fused there
     assert [a.tolist() for a in here[1:]] == [a.copy_to_host().tolist() for a in there[1:]]
+    counts, differ = np.zeros(16, np.int64), there.slides.copy_to_host() != here.slides
+    for half in (here.slides & 15, here.slides >> 4):
+        counts += np.bincount(half, minlength=16)
+    assert (counts > 10).sum() >= 4, "nothing to compare"
+    assert differ.mean() < (1e-9 if SIMULATED else 1e-3)  # products and sums may be fused there, and chances be equal
 
 
 def test_a_search_there_plays_by_endgames(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -440,7 +441,7 @@ def test_a_search_there_plays_by_endgames(monkeypatch: pytest.MonkeyPatch) -> No
     lesson, search, boards, best_of = lesson_of(), Search(2), len(CHAINS), best_of_values()
     weights, solved = random_weights(lesson), solve(lesson.game, [(6, 2)])
     there = Endgames(*(cuda.to_device(array) for array in solved))
-    at, overrule = some_games(lesson, boards, CHAINS), make_overrule(0.1)
+    at, overrule = some_games(lesson, boards, CHAINS), make_overrule()
     before = [array.copy_to_host() for array in at]
     results, taken = cuda.to_device(np.zeros((boards, 3), np.int64)), cuda.to_device(np.array([boards], np.int64))
     GpuSearcher(lesson, search, weights, endgames=there).mover(at, results, taken, 1)
@@ -448,7 +449,7 @@ def test_a_search_there_plays_by_endgames(monkeypatch: pytest.MonkeyPatch) -> No
     for place in range(boards):
         values = searched_here(lesson, search, weights, before, place)
         plain = int(best_of(values))
-        overrule(solved, lesson.game.rows, before[1][place], values, np.zeros(4))
+        overrule(solved, before[1][place], values)
         action, position = int(best_of(values)), words(before[k][place] for k in (1, 2, 3))
         assert tuple(after[k][place] for k in (1, 2, 3)) == moved_here(lesson, action, *position)
         differ += action != plain

@@ -352,7 +352,7 @@ def settle(afterstates: Afterstates, positions: Positions, table: Table, counts:
 def make_go_on(game: Game, solved: bool) -> Any:
     """The kernel that makes the best move of every game that was searched."""
     move, best_of = make_move(game), best_of_values()
-    overrule = make_overrule(game.parameters["four_rate"]) if solved else leave
+    overrule = make_overrule() if solved else leave
 
     @launched
     def go_on(
@@ -365,7 +365,7 @@ def make_go_on(game: Game, solved: bool) -> Any:
         results: Array,
         taken: Array,
     ) -> None:
-        values, chances = cuda.local.array(MOVES, np.float64), cuda.local.array(MOVES, np.float64)
+        values = cuda.local.array(MOVES, np.float64)
         game = thread_number()
         while game < at.numbers.size and counts[FULL] == 0:
             if roots.afterstates[game, 0] != RESTING:
@@ -375,7 +375,7 @@ def make_go_on(game: Game, solved: bool) -> Any:
                     if i != ILLEGAL:
                         expected = max(float(afterstates.values[i]) / POINT, 0.0)
                         values[action] = float(roots.rewards[game, action]) + expected
-                overrule(endgames, rows, at.boards[game], values, chances)
+                overrule(endgames, at.boards[game], values)
                 move(rows, at, game, int32(best_of(values)), results, taken)
             game += stride()
 

@@ -14,14 +14,16 @@ can be solved: a slide keeps the sum of the tiles and a new tile adds to it, so 
     chance(position)   = max over slides of chance(afterstate), 1 where the last link is merged
     chance(afterstate) = Σ probability · chance(position)
 
-counting slides that leave the links in their cells, and slides from which the opposite one brings them back at once.
-The size of the links does not matter, only that of the last one, the target: a table serves every chain above it.
+counting slides that leave the links in their cells, and, where there is none, a slide from which the opposite one
+brings them back at once. The size of the links does not matter, only that of the last one, the target: a table serves
+every chain above it, and holds the positions whose small tiles add up to no more than the target and ROOM.
 
-Tables hold the positions whose small tiles add up to no more than the target and ROOM. A position is two halves; the
-low halves are ranked by their sum, so those that go with a high half are the first ones.
+What is kept of a position is which slides are best, four bits, none of them where there is little hope. Chances are
+at hand for a few sums only. A position is two halves; the low halves are ranked by their sum, so those with a sum
+follow each other, and those that go with a high half are the first ones.
 
 A search that has such a table plays by it once the chain is there (`overrule`): its own values only choose between
-moves that are as good.
+slides that are as good.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from afterstate.games import Game, Mistake
-from afterstate.games.board import ONE, ZERO, Board, symmetry, tile_at, tiles_above, turn, turn_back
+from afterstate.games.board import ONE, ZERO, Board, symmetry, tile_at, tiles_above, turn, turn_back, with_tile
 from afterstate.games.compiler import Array, kernel, rule, rule_for
 from afterstate.games.g2048 import slide_left, sum_of_tiles
 from afterstate.values.files import memory_of_this_machine
@@ -49,19 +51,20 @@ FEWEST, MOST = 5, 6  # links
 LOW, HIGH = (5, 4, 8, 9, 10, 6), (11, 12, 13, 14, 15)  # the cells of the two halves
 SIZES = 16
 ROOM = 64  # how far the sum of the small tiles may go beyond the target
+KEPT = 3  # sums whose chances are at hand: one, and the two that a new tile leads to
 CERTAIN, NONE = np.float32(1), np.float32(0)
-WHOLE = 65535  # a chance of 1 in a table
-PART = np.float32(1 / WHOLE)
+WHOLE = 65535  # a chance of 1, where it is kept in 16 bits
+PART, HALF = np.float32(1 / WHOLE), np.float32(0.5)
 LEAST = 0.6  # with less hope than this by the tables, the search is on its own
-CLOSE = 0.0003  # chances that differ by less are equal
+CLOSE = 0.0003  # slides whose chances differ by less are equal
 
 
 class Endgames(NamedTuple):
-    """The tables of some chains, by their number of links and the exponent of their target."""
+    """The best slides with some chains, by their number of links and the exponent of their target."""
 
-    chances: Any  # [positions] uint16, in parts of WHOLE
+    slides: Any  # [positions / 2] uint8, a bit for each of the best slides; the lower half of a byte comes first
     ranks: Any  # [low halves of all tables] int32
-    offsets: Any  # [high halves of all tables, and one more each] int64, where the chances of a high half begin
+    offsets: Any  # [high halves of all tables] int64, where the positions of a high half begin: an even number
     places: Any  # [links - FEWEST, target, 2] int64, where ranks and offsets of a table begin; -1 where there is none
 
 
@@ -70,9 +73,26 @@ class Layout(NamedTuple):
 
     target: Any  # [1] uint64
     low_boards: Any  # [low halves] uint64, by rank
-    low_starts: Any  # [sums / 2] int32, the first rank with a sum
+    low_numbers: Any  # [low halves] int64, by rank
+    low_starts: Any  # [sums / 2 + 1] int64, the first rank with a sum
     high_boards: Any  # [high halves] uint64, by number
     high_sums: Any  # [high halves] int64
+
+
+class Chances(NamedTuple):
+    """Chances with the last few sums, in parts of WHOLE. A sum has the room [sum / 2 mod KEPT]."""
+
+    positions: Any  # [KEPT, positions with a sum] uint16
+    afterstates: Any  # [KEPT, positions with a sum] uint16
+    offsets: Any  # [KEPT, high halves] int64, to be added to the rank of a low half
+
+
+class Rules(NamedTuple):
+    """The small game beside so many links, compiled for a share of fours."""
+
+    expect_in: Callable[..., Any]  # (chances, ranks, layout, total, high, first, step): solve afterstates
+    choose_in: Callable[..., Any]  # (endgames, chances, rows, layout, total, high, first, step): solve positions
+    look: Callable[..., Any]  # (endgames, turned) -> the best slides as bits, 0 where none are known
 
 
 @rule
@@ -81,151 +101,195 @@ def limit_of(target: Number) -> Number:
     return (1 << target) + ROOM
 
 
-@rule
-def falls(board: Board, links: int) -> bool:
-    """Is every link smaller than the one before it?"""
-    falling = True
-    for i in range(1, links):
-        falling = falling and bool(tile_at(board, SNAKE[i]) < tile_at(board, SNAKE[i - 1]))
-    return falling
-
-
-class Rules(NamedTuple):
-    """The small game beside so many links, compiled for a share of fours."""
-
-    has: Callable[..., Any]  # (endgames, turned) -> is this board in a table?
-    of_slide: Callable[..., Any]  # (endgames, rows, board, turning, action) -> the chance, -1 where illegal
-    fill_in: Callable[..., Any]  # (endgames, rows, layout, total, high, first, step): solve a part of a sum
-
-
 def cells_of(links: int, unit: int = 15) -> np.uint64:
     """A mask of the links, or another nibble in each of their cells."""
     return np.uint64(sum(unit << 4 * cell for cell in SNAKE[:links]))
 
 
-def make_expected(links: int, four_rate: float) -> Callable[..., Any]:
-    """`expected(endgames, target, after)`: the chance of an afterstate with every link in its place."""
-    kind, low_cells, key = links - FEWEST, len(LOW) - (links - FEWEST), (links, four_rate)
+@cache
+def make_number_of(links: int) -> Callable[..., Any]:
+    """`number_of(board, base)`: the numbers of its halves. Tiles are their digits, the first cell's the lowest."""
+    low_cells = len(LOW) - (links - FEWEST)
+
+    @rule_for(links)
+    def number_of(board: Board, base: Number) -> tuple[Number, Number]:
+        low = high = np.int64(0)
+        for i in range(low_cells):
+            low = low * base + np.int64(tile_at(board, LOW[low_cells - 1 - i]))
+        for i in range(len(HIGH)):
+            high = high * base + np.int64(tile_at(board, HIGH[len(HIGH) - 1 - i]))
+        return low, high
+
+    return number_of
+
+
+def make_expect_in(links: int, four_rate: float) -> Callable[..., Any]:
+    """`expect_in(chances, ranks, layout, total, high, first, step)`: afterstates with a sum and a high half."""
+    low_cells, key = len(LOW) - (links - FEWEST), (links, four_rate)
     twos, fours = np.float32(1.0 - four_rate), np.float32(four_rate)
 
     @rule_for(*key)
-    def chance_at(endgames: Endgames, target: np.uint64, low: Number, high: Number) -> Number:
-        """The chance of a position; 0 past the limit."""
-        ranks, offsets = endgames.places[kind, target, 0], endgames.places[kind, target, 1]
-        rank, first = np.int64(endgames.ranks[ranks + low]), endgames.offsets[offsets + high]
-        if rank >= endgames.offsets[offsets + high + 1] - first:
-            return NONE
-        return np.float32(endgames.chances[first + rank]) * PART
+    def of_new_tile(chances: Chances, total: int, limit: int, two: int, four: int) -> Number:
+        """What a 2 or a 4 in one cell leads to, by the places of the two positions; nothing past the limit."""
+        chance = NONE
+        if total + 2 <= limit:
+            chance += twos * np.float32(chances.positions[(total // 2 + 1) % KEPT, two])
+        if total + 4 <= limit:
+            chance += fours * np.float32(chances.positions[(total // 2 + 2) % KEPT, four])
+        return chance
 
     @rule_for(*key)
-    def expected(endgames: Endgames, target: np.uint64, after: Board) -> Number:
-        """The mean over what the next tile makes of it. The digits of a half's number are its tiles."""
-        base = np.int64(target) + 1
-        low = high = np.int64(0)
-        for i in range(low_cells):
-            low = low * base + np.int64(tile_at(after, LOW[low_cells - 1 - i]))
-        for i in range(len(HIGH)):
-            high = high * base + np.int64(tile_at(after, HIGH[len(HIGH) - 1 - i]))
-        total, empty, digit = NONE, 0, np.int64(1)
-        for i in range(low_cells):
-            if tile_at(after, LOW[i]) == ZERO:
-                total += twos * chance_at(endgames, target, low + digit, high)
-                total += fours * chance_at(endgames, target, low + 2 * digit, high)
-                empty += 1
-            digit *= base
-        digit = np.int64(1)
-        for i in range(len(HIGH)):
-            if tile_at(after, HIGH[i]) == ZERO:
-                total += twos * chance_at(endgames, target, low, high + digit)
-                total += fours * chance_at(endgames, target, low, high + 2 * digit)
-                empty += 1
-            digit *= base
-        return total / np.float32(empty)
+    def expect_in(
+        chances: Chances, ranks: Array, layout: Layout, total: int, high: int, first: int, step: int
+    ) -> None:
+        """Every `step`-th of them."""
+        base, limit = np.int64(layout.target[0]) + 1, limit_of(np.int64(layout.target[0]))
+        left = (total - layout.high_sums[high]) // 2
+        if left < 0 or left + 1 >= layout.low_starts.size:
+            return
+        to_two, to_four = chances.offsets[(total // 2 + 1) % KEPT], chances.offsets[(total // 2 + 2) % KEPT]
+        rank, end = layout.low_starts[left] + first, layout.low_starts[left + 1]
+        while rank < end:
+            low, board = layout.low_numbers[rank], layout.low_boards[rank] | layout.high_boards[high]
+            mean, empty, digit = NONE, 0, np.int64(1)
+            for i in range(low_cells):
+                if tile_at(board, LOW[i]) == ZERO:
+                    empty += 1
+                    two, four = to_two[high] + ranks[low + digit], to_four[high] + ranks[low + 2 * digit]
+                    mean += of_new_tile(chances, total, limit, two, four)
+                digit *= base
+            digit = np.int64(1)
+            for i in range(len(HIGH)):
+                if tile_at(board, HIGH[i]) == ZERO:
+                    empty += 1
+                    two, four = to_two[high + digit] + rank, to_four[high + 2 * digit] + rank
+                    mean += of_new_tile(chances, total, limit, two, four)
+                digit *= base
+            place = chances.offsets[total // 2 % KEPT, high] + rank
+            chances.afterstates[total // 2 % KEPT, place] = np.uint16(mean / np.float32(max(empty, 1)) + HALF)
+            rank += step
 
-    return expected
+    return expect_in
 
 
-def make_of_slide(links: int, four_rate: float) -> Callable[..., Any]:
-    """`of_slide(endgames, rows, board, turning, action)`: the chance after a slide, -1 where it is illegal."""
+def make_choose(links: int, four_rate: float) -> Callable[..., Any]:
+    """`choose(chances, ranks, rows, board, total)`: the chance of a position, and its best slides as bits."""
     chain, others, last, key = cells_of(links), cells_of(links - 1), SNAKE[links - 1], (links, four_rate)
-    twos, fours, expected = np.float32(1.0 - four_rate), np.float32(four_rate), make_expected(links, four_rate)
+    twos, fours, number_of = np.float32(1.0 - four_rate), np.float32(four_rate), make_number_of(links)
 
     @rule_for(*key)
-    def in_place(endgames: Endgames, target: np.uint64, before: Board, after: Board) -> Number:
+    def in_place(chances: Chances, ranks: Array, before: Board, after: Board, total: int) -> Number:
         """The chance of an afterstate whose links are where they were before, -1 if they are not."""
-        if (after & chain) == (before & chain):
-            if (tiles_above(after, target) & ~chain) != ZERO:  # two targets have merged somewhere else
-                return NONE
-            return expected(endgames, target, after)
-        if (after & others) == (before & others) and tile_at(after, last) == target + ONE:
-            return CERTAIN
-        return -CERTAIN
+        target = tile_at(before, last)
+        if (after & chain) != (before & chain):
+            merged = (after & others) == (before & others) and tile_at(after, last) == target + ONE
+            return CERTAIN if merged else -CERTAIN
+        if (tiles_above(after, target) & ~chain) != ZERO or total > limit_of(np.int64(target)):
+            return NONE  # two targets have merged somewhere else, or it takes too long
+        low, high = number_of(after, np.int64(target) + 1)
+        now = total // 2 % KEPT
+        return np.float32(chances.afterstates[now, chances.offsets[now, high] + ranks[low]]) * PART
 
     @rule_for(*key)
-    def of_slide(endgames: Endgames, rows: Array, board: Board, turning: int, action: int) -> Number:
-        """The chance after this slide. `turning` is the symmetry by which the links lie along the snake."""
-        before, after = symmetry(board, turning), slid(rows, board, action)
+    def there_and_back(chances: Chances, ranks: Array, rows: Array, board: Board, total: int, action: int) -> Number:
+        """The chance of a slide with the opposite one after it."""
+        after, mean, empty = slid(rows, board, action), NONE, 0
         if after == board:
             return -CERTAIN
-        target = tile_at(before, last)
-        chance = in_place(endgames, target, before, symmetry(after, turning))
-        if chance >= NONE:
-            return chance
-        total, empty = NONE, 0  # it moves a link: what if the opposite slide comes next?
         for cell in range(16):
             if tile_at(after, cell) == ZERO:
                 empty += 1
-                for tile in range(2):
-                    placed = after | (np.uint64(1 + tile) << np.uint64(4 * cell))
-                    back = symmetry(slid(rows, placed, action ^ 2), turning)
-                    total += max(in_place(endgames, target, before, back), NONE) * (fours if tile else twos)
-        return total / np.float32(empty)
+                for tile in range(1, 3):
+                    back = slid(rows, with_tile(after, cell, np.uint64(tile)), action ^ 2)
+                    chance = in_place(chances, ranks, board, back, total + 2 * tile)
+                    mean += max(chance, NONE) * (twos if tile == 1 else fours)
+        return mean / np.float32(empty)
 
-    return of_slide
+    @rule_for(*key)
+    def choose(chances: Chances, ranks: Array, rows: Array, board: Board, total: int) -> tuple[Number, Number]:
+        best, slides = -CERTAIN, 0
+        for way in range(2):
+            for action in range(4):
+                if way == 0:
+                    after = slid(rows, board, action)
+                    chance = in_place(chances, ranks, board, after, total) if after != board else -CERTAIN
+                else:
+                    chance = there_and_back(chances, ranks, rows, board, total, action)
+                if chance > best + np.float32(CLOSE):
+                    slides = 0
+                if chance >= NONE and chance >= best - np.float32(CLOSE):
+                    slides |= 1 << action
+                best = max(best, chance)
+            if best >= NONE:
+                break
+        return max(best, NONE), slides if best >= np.float32(LEAST) else 0
+
+    return choose
 
 
-def make_fill_in(links: int, four_rate: float, of_slide: Callable[..., Any]) -> Callable[..., Any]:
-    """`fill_in(endgames, rows, layout, total, high, first, step)`: solve a part of the positions with a sum."""
-    kind, ones = links - FEWEST, cells_of(links, 1)
+def make_choose_in(links: int, four_rate: float) -> Callable[..., Any]:
+    """`choose_in(endgames, chances, rows, layout, total, high, first, step)`: positions with sum and high half."""
+    choose, kind, ones = make_choose(links, four_rate), links - FEWEST, cells_of(links, 1)
     steps = np.uint64(sum((links - 1 - i) << 4 * cell for i, cell in enumerate(SNAKE[:links])))
 
     @rule_for(links, four_rate)
-    def fill_in(
-        endgames: Endgames, rows: Array, layout: Layout, total: int, high: int, first: int, step: int
+    def choose_in(
+        endgames: Endgames,
+        chances: Chances,
+        rows: Array,
+        layout: Layout,
+        total: int,
+        high: int,
+        first: int,
+        step: int,
     ) -> None:
-        """The chances of positions with this sum and high half, every `step`-th of them."""
-        target, left = layout.target[0], (total - layout.high_sums[high]) // 2
+        """Every `step`-th byte of them."""
+        target, now, left = layout.target[0], total // 2 % KEPT, (total - layout.high_sums[high]) // 2
         if left < 0 or left + 1 >= layout.low_starts.size:
             return
+        ranks = endgames.ranks[endgames.places[kind, target, 0] :]
+        row = endgames.offsets[endgames.places[kind, target, 1] + high] // 2
         fixed = (ones * target + steps) | layout.high_boards[high]
-        row = endgames.offsets[endgames.places[kind, target, 1] + high]
-        rank, end = np.int64(layout.low_starts[left]) + first, np.int64(layout.low_starts[left + 1])
-        while rank < end:
-            best, board = NONE, fixed | layout.low_boards[rank]
-            for action in range(4):
-                best = max(best, of_slide(endgames, rows, board, 0, action))
-            endgames.chances[row + rank] = np.uint16(best * WHOLE + np.float32(0.5))
-            rank += step
+        start, end = layout.low_starts[left], layout.low_starts[left + 1]
+        two = start // 2 + first
+        while 2 * two < end:
+            byte = np.int64(endgames.slides[row + two])
+            for half in range(2):
+                rank = 2 * two + half
+                if start <= rank < end:
+                    chance, slides = choose(chances, ranks, rows, fixed | layout.low_boards[rank], total)
+                    chances.positions[now, chances.offsets[now, high] + rank] = np.uint16(chance * WHOLE + HALF)
+                    byte = (byte & (240 >> 4 * half)) | (slides << 4 * half)
+            endgames.slides[row + two] = np.uint8(byte)
+            two += step
 
-    return fill_in
+    return choose_in
+
+
+def make_look(links: int) -> Callable[..., Any]:
+    """`look(endgames, turned)`: the best slides of a board that lies as in the table; 0 where none are known."""
+    kind, last, chain, number_of = links - FEWEST, SNAKE[links - 1], cells_of(links), make_number_of(links)
+
+    @rule_for(links)
+    def look(endgames: Endgames, turned: Board) -> Number:
+        target = tile_at(turned, last)
+        known = endgames.places[kind, target, 0] >= 0 and (tiles_above(turned, target) & ~chain) == ZERO
+        for i in range(1, links):
+            known = known and tile_at(turned, SNAKE[i]) < tile_at(turned, SNAKE[i - 1])
+        if not known or np.int64(sum_of_tiles(turned & ~chain, ZERO)) > limit_of(np.int64(target)):
+            return 0
+        low, high = number_of(turned, np.int64(target) + 1)
+        place = endgames.offsets[endgames.places[kind, target, 1] + high]
+        place += endgames.ranks[endgames.places[kind, target, 0] + low]
+        return (np.int64(endgames.slides[place // 2]) >> (4 * (place % 2))) & 15
+
+    return look
 
 
 @cache
 def make_rules(links: int, four_rate: float) -> Rules:
     """The rules of the small game, made once."""
-    kind, last, chain, of_slide = links - FEWEST, SNAKE[links - 1], cells_of(links), make_of_slide(links, four_rate)
-
-    @rule_for(links)
-    def has(endgames: Endgames, turned: Board) -> bool:
-        target = tile_at(turned, last)
-        return bool(
-            endgames.places[kind, target, 0] >= 0
-            and falls(turned, links)
-            and (tiles_above(turned, target) & ~chain) == ZERO
-            and np.int64(sum_of_tiles(turned & ~chain, ZERO)) <= limit_of(np.int64(target)) - 4
-        )
-
-    return Rules(has, of_slide, make_fill_in(links, four_rate, of_slide))
+    return Rules(make_expect_in(links, four_rate), make_choose_in(links, four_rate), make_look(links))
 
 
 @rule
@@ -235,49 +299,56 @@ def slid(rows: Array, board: Board, action: int) -> Board:
 
 
 @rule
-def leave(endgames: Any, rows: Array, board: Board, values: Array, chances: Array) -> None:
+def turned_action(action: int, k: int) -> int:
+    """Where a slide goes on a board that was turned by `symmetry(board, k)`."""
+    if k & (2 - (action & 1)):
+        action ^= 2
+    return 3 - action if k & 4 else action
+
+
+@cache
+def make_best_slides() -> Callable[..., Any]:
+    """`best_slides(endgames, board)`: the best slides by the tables, as bits; 0 where none are known."""
+    look_at_fewer, look_at_more = make_look(FEWEST), make_look(MOST)
+
+    @rule_for()
+    def best_slides(endgames: Endgames, board: Board) -> Number:
+        for i in range(16):
+            k = i & 7
+            turned = symmetry(board, k)
+            found = look_at_fewer(endgames, turned) if i < 8 else look_at_more(endgames, turned)
+            if found != 0:
+                slides = 0
+                for action in range(4):
+                    slides |= ((found >> turned_action(action, k)) & 1) << action
+                return slides
+        return 0
+
+    return best_slides
+
+
+@rule
+def leave(endgames: Any, board: Board, values: Array) -> None:
     """What a search without endgames does with its values instead of `overrule`."""
 
 
 @cache
-def make_overrule(four_rate: float) -> Callable[..., Any]:
-    """`overrule(endgames, rows, board, values, chances)`: where a table has the board, it decides.
+def make_overrule() -> Callable[..., Any]:
+    """`overrule(endgames, board, values)`: where a table has the board, it decides.
 
-    The value of a move that has less of a chance becomes as much less than that of the best move. `chances` is room
-    for four numbers.
+    A slide that is not among the best gets a value below theirs.
     """
-    fewer, more = make_rules(FEWEST, four_rate), make_rules(MOST, four_rate)
-    has_fewer, of_fewer, has_more, of_more = fewer.has, fewer.of_slide, more.has, more.of_slide
+    best_slides = make_best_slides()
 
-    @rule_for(four_rate)
-    def chance_of(endgames: Endgames, rows: Array, board: Board, found: int, action: int) -> Number:
-        if found < 8:
-            return of_fewer(endgames, rows, board, found, action)
-        return of_more(endgames, rows, board, found - 8, action)
-
-    @rule_for(four_rate)
-    def find(endgames: Endgames, board: Board) -> int:
-        """How to turn the board, 8 more for a chain of more links; -1 where no table has it."""
-        for k in range(16):
-            turned = symmetry(board, k & 7)
-            if has_fewer(endgames, turned) if k < 8 else has_more(endgames, turned):
-                return k
-        return -1
-
-    @rule_for(four_rate)
-    def overrule(endgames: Endgames, rows: Array, board: Board, values: Array, chances: Array) -> None:
-        found, most, best = find(endgames, board), -1.0, -np.inf
-        for action in range(4 if found >= 0 else 0):
-            chances[action] = chance_of(endgames, rows, board, found, action)
-            most = max(most, chances[action])
-        if most < LEAST:
-            return
+    @rule_for()
+    def overrule(endgames: Endgames, board: Board, values: Array) -> None:
+        slides, best = best_slides(endgames, board), -np.inf
         for action in range(4):
-            if chances[action] >= most - CLOSE:
+            if (slides >> action) & 1:
                 best = max(best, values[action])
         for action in range(4):
-            if 0.0 <= chances[action] < most - CLOSE:
-                values[action] = min(values[action], best * chances[action] / most)
+            if slides != 0 and (slides >> action) & 1 == 0 and values[action] >= best:
+                values[action] = best - 1.0
 
     return overrule
 
@@ -294,45 +365,78 @@ def halves(target: int, cells: Sequence[int]) -> tuple[Array, Array]:
     return boards, sums
 
 
-def lay_out(tables: Sequence[tuple[int, int]]) -> tuple[Endgames, list[Layout]]:
-    """Tables of (links, target) with no room for the chances yet, and what is in them."""
+def lay_out(tables: Sequence[tuple[int, int]]) -> tuple[Endgames, list[Layout], int]:
+    """Tables of (links, target) with no room for the slides yet, what is in them, and how many bytes they need."""
     layouts: list[Layout] = []
     ranks, offsets, places = [], [], np.full((MOST - FEWEST + 1, SIZES, 2), -1, np.int64)
-    states = ranked = begun = 0
+    positions = ranked = begun = 0
     for links, target in tables:
         low_boards, low_sums = halves(target, LOW[: len(LOW) - (links - FEWEST)])
         high_boards, high_sums = halves(target, HIGH)
-        by_sum, limit = np.argsort(low_sums, kind="stable"), limit_of(target)
-        starts = np.searchsorted(low_sums[by_sum], np.arange(0, limit + 4, 2)).astype(np.int32)
+        by_rank, limit = np.argsort(low_sums, kind="stable"), limit_of(target)
+        starts = np.searchsorted(low_sums[by_rank], np.arange(0, limit + 4, 2)).astype(np.int64)
+        layouts.append(
+            Layout(np.array([target], np.uint64), low_boards[by_rank], by_rank, starts, high_boards, high_sums)
+        )
         lengths = np.where(high_sums <= limit, starts[np.maximum(limit - high_sums, 0) // 2 + 1], 0)
-        layouts.append(Layout(np.array([target], np.uint64), low_boards[by_sum], starts, high_boards, high_sums))
+        ends = positions + np.cumsum(lengths + lengths % 2)
         places[links - FEWEST, target] = ranked, begun
-        ranks.append(np.argsort(by_sum, kind="stable").astype(np.int32))
-        offsets.append(states + np.concatenate([[0], np.cumsum(lengths)]))
-        states, ranked, begun = int(offsets[-1][-1]), ranked + ranks[-1].size, begun + offsets[-1].size
-    return Endgames(np.zeros(0, np.uint16), np.concatenate(ranks), np.concatenate(offsets), places), layouts
+        ranks.append(np.argsort(by_rank, kind="stable").astype(np.int32))
+        offsets.append(np.concatenate([[positions], ends[:-1]]))
+        positions, ranked, begun = int(ends[-1]), ranked + by_rank.size, begun + high_sums.size
+    endgames = Endgames(np.zeros(0, np.uint8), np.concatenate(ranks), np.concatenate(offsets), places)
+    return endgames, layouts, positions // 2
+
+
+def sums_of(layout: Layout) -> range:
+    """The sums of small tiles, from the largest."""
+    return range(limit_of(int(layout.target[0])), -1, -2)
+
+
+def by_high_half(layout: Layout, total: int) -> tuple[Array, int]:
+    """Where positions with this sum lie, high half by high half (less the rank of the first), and their number."""
+    left = (total - layout.high_sums) // 2
+    there = (left >= 0) & (left + 1 < layout.low_starts.size)
+    first = layout.low_starts[np.where(there, left, 0)]
+    ends = np.cumsum(np.where(there, layout.low_starts[np.where(there, left + 1, 0)] - first, 0))
+    return np.concatenate([[0], ends[:-1]]) - first, int(ends[-1])
+
+
+def new_chances(layout: Layout, new: Callable[[Any, Any], Any]) -> Chances:
+    """Room for a few sums, by `new(shape, type)`."""
+    room = max(by_high_half(layout, total)[1] for total in sums_of(layout))
+    positions, afterstates = new((KEPT, room), np.uint16), new((KEPT, room), np.uint16)
+    return Chances(positions, afterstates, new((KEPT, layout.high_sums.size), np.int64))
 
 
 def solve(game: Game, tables: Sequence[tuple[int, int]], threads: int = 0) -> Endgames:
     """The tables of (links, target), on the CPU. Says so, for it takes minutes."""
-    endgames, layouts = lay_out(tables)
-    positions, threads = int(endgames.offsets[-1]), threads or os.cpu_count() or 1
-    if 2 * positions > memory_of_this_machine() * 0.8:
-        raise Mistake(
-            f"these endgames need {gigabytes(positions)} of memory: take a smaller target, or --device cuda"
-        )
+    known, layouts, size = lay_out(tables)
+    threads = threads or os.cpu_count() or 1
+    if size > memory_of_this_machine() * 0.8:
+        raise Mistake(f"these endgames need {gigabytes(size)} of memory: take a smaller target, or --device cuda")
     if not os.environ.get("AFTERSTATE_QUIET"):
-        print(f"solving endgames: {positions / 1e6:,.0f} million positions …", file=sys.stderr, flush=True)
-    endgames = endgames._replace(chances=np.zeros(positions, np.uint16))
+        print(f"solving endgames: {2 * size / 1e6:,.0f} million positions …", file=sys.stderr, flush=True)
+    endgames = known._replace(slides=np.zeros(size, np.uint8))
     with ThreadPoolExecutor(threads) as pool:
         for (links, target), layout in zip(tables, layouts):
-            fill = make_fill(links, game.parameters["four_rate"])
-            bounds = np.linspace(0, layout.high_sums.size, 8 * threads + 1).astype(int)
-            for total in range(limit_of(target), -1, -2):
-                parts = [pool.submit(fill, endgames, game.rows, layout, total, *part) for part in pairwise(bounds)]
-                for part in parts:
-                    part.result()
+            expect, choose = make_loops(links, game.parameters["four_rate"])
+            ranks, chances = (
+                endgames.ranks[endgames.places[links - FEWEST, target, 0] :],
+                new_chances(layout, np.zeros),
+            )
+            parts = list(pairwise(np.linspace(0, layout.high_sums.size, 16 * threads + 1).astype(int)))
+            for total in sums_of(layout):
+                chances.offsets[total // 2 % KEPT], _ = by_high_half(layout, total)
+                in_turn(pool, parts, expect, chances, ranks, layout, total)
+                in_turn(pool, parts, choose, endgames, chances, game.rows, layout, total)
     return endgames
+
+
+def in_turn(pool: ThreadPoolExecutor, parts: Sequence[tuple[int, int]], loop: Callable[..., Any], *rest: Any) -> None:
+    """Run a loop on all parts, and wait for it."""
+    for done in [pool.submit(loop, *rest, *part) for part in parts]:
+        done.result()
 
 
 @lru_cache(maxsize=1)
@@ -341,18 +445,25 @@ def solved_once(game: Game, tables: tuple[tuple[int, int], ...]) -> Endgames:
     return solve(game, tables)
 
 
-def gigabytes(positions: int) -> str:
-    return f"{2 * positions / 2**30:.1f} GB"
+def gigabytes(size: int) -> str:
+    return f"{size / 2**30:.1f} GB"
 
 
 @cache
-def make_fill(links: int, four_rate: float) -> Callable[..., Any]:
-    """The loop over some of the positions with a sum."""
-    fill_in = make_rules(links, four_rate).fill_in
+def make_loops(links: int, four_rate: float) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The loops over some of the high halves: afterstates with a sum, then positions with it."""
+    expect_in, choose_in, _ = make_rules(links, four_rate)
 
-    @kernel("fill", links, four_rate, title="endgames")
-    def fill(endgames: Endgames, rows: Array, layout: Layout, total: int, first: int, last: int) -> None:
+    @kernel("expect", links, four_rate, title="endgames")
+    def expect(chances: Chances, ranks: Array, layout: Layout, total: int, first: int, last: int) -> None:
         for high in range(first, last):
-            fill_in(endgames, rows, layout, total, high, 0, 1)
+            expect_in(chances, ranks, layout, total, high, 0, 1)
 
-    return fill
+    @kernel("choose", links, four_rate, title="endgames")
+    def choose(
+        endgames: Endgames, chances: Chances, rows: Array, layout: Layout, total: int, first: int, last: int
+    ) -> None:
+        for high in range(first, last):
+            choose_in(endgames, chances, rows, layout, total, high, 0, 1)
+
+    return expect, choose

@@ -88,19 +88,17 @@ def depth_of(spec: Spec) -> tuple[int, int, float]:
 
 
 def tables_wanted(spec: Spec, game: Game) -> list[tuple[int, int]]:
-    """The endgames to be solved, (links, target): six links for all targets up to one; five links for one."""
-    wanted = {name: spec.options[name] for name in ("endgames", "wide") if name in spec.options}
-    if wanted and game.name != "2048":
-        raise Mistake(f"endgames in {spec.text!r}: solved endgames are for 2048")
-    for name, tile in wanted.items():
+    """The endgames to be solved, (links, target): those with six and with five links, all targets up to one each."""
+    tables = []
+    for name, links in (("endgames", MOST_LINKS), ("wide", FEWEST_LINKS)):
+        if (tile := spec.options.get(name)) is None:
+            continue
+        if game.name != "2048":
+            raise Mistake(f"endgames in {spec.text!r}: solved endgames are for 2048")
         if tile not in ENDGAME_TILES:
             raise Mistake(f"{name}={tile} in {spec.text!r}: write one of {', '.join(ENDGAME_TILES)}")
-    tables = []
-    if "endgames" in wanted:
-        smaller = ENDGAME_TILES[: ENDGAME_TILES.index(wanted["endgames"]) + 1]
-        tables = [(MOST_LINKS, halving.exponent_of(int(tile))) for tile in smaller]
-    if "wide" in wanted:
-        tables.append((FEWEST_LINKS, halving.exponent_of(int(wanted["wide"]))))
+        smaller = ENDGAME_TILES[: ENDGAME_TILES.index(tile) + 1]
+        tables += [(links, halving.exponent_of(int(one))) for one in smaller]
     return tables
 
 
@@ -112,19 +110,19 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
     tools, best_of = make_expectimax(game, leaves, bits > 0, width < MOVES), best_of_values()
     root_values, deepen, layers_for, smaller = tools.root_values, tools.deepen, tools.layers_for, make_smaller(game)
     mode, tables = LAYER_MODES[spec.unit], tables_wanted(spec, game)
-    overrule = make_overrule(game.parameters["four_rate"]) if tables else leave
+    overrule = make_overrule() if tables else leave
     kind = ("expectimax", game.key, leaves.key, mode, bits > 0, width < MOVES, bool(tables))
 
     @rule_for("think", *kind)
     def think(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
-        desk, plan, _, endgames, chances = memory
+        desk, plan, _, endgames = memory
         seen, seen_aux = smaller(board, aux, plan[THRESHOLD], plan[HOLE])
         if mode == 2:
             deepen(desk, seen, seen_aux, plan[NODES], plan[SECONDS], plan[PRUNE], out)
         else:
             layers = layers_for(seen) if mode == 1 else np.int64(plan[LAYERS])
             root_values(desk, seen, seen_aux, layers, plan[PRUNE], out)
-        overrule(endgames, desk.rows, board, out, chances)
+        overrule(endgames, board, out)
 
     @kernel(*kind, title=f"{spec.name} for {game.title} on {model.network.name}")
     def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
@@ -138,7 +136,7 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
 
     def new_memory() -> Memory:
         endgames = solved_once(game, tuple(tables)) if tables else ()
-        return new_desk(game, leaves, bits, width), plan, np.zeros(4), endgames, np.zeros(4)
+        return new_desk(game, leaves, bits, width), plan, np.zeros(4), endgames
 
     return Agent(spec.text, game, kind, decide, new_memory, values_of, model)
 
