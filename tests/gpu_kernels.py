@@ -31,7 +31,7 @@ from afterstate.learning.gpu.steps import Lesson
 from afterstate.learning.gpu.trainer import GpuTrainer
 from afterstate.learning.runs import Run, read_metrics
 from afterstate.search.agents import make_agent
-from afterstate.search.endgames import Endgames, make_overrule, solve
+from afterstate.search.endgames import SNAKE, Endgames, make_overrule, solve
 from afterstate.search.expectimax import best_of_values, make_expectimax, new_desk
 from afterstate.search.leaves import plain_leaves
 from afterstate.values.files import Model, open_model
@@ -426,7 +426,7 @@ def little_room(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
 
 def test_endgames_solved_there_are_those_solved_here(monkeypatch: pytest.MonkeyPatch) -> None:
     little_room(monkeypatch, 6)
-    tables = [(6, 2), (5, 2)] if SIMULATED else [(6, 5), (5, 4)]
+    tables = [(SNAKE, 2), (SNAKE[:5], 2)] if SIMULATED else [(SNAKE, 5), (SNAKE[:5], 4)]
     here, there = solve(lesson_of().game, tables), solve_on_gpu(lesson_of().game, tables)
     assert [a.tolist() for a in here[1:]] == [a.copy_to_host().tolist() for a in there[1:]]
     counts, differ = np.zeros(16, np.int64), there.slides.copy_to_host() != here.slides
@@ -439,7 +439,7 @@ def test_endgames_solved_there_are_those_solved_here(monkeypatch: pytest.MonkeyP
 def test_a_search_there_plays_by_endgames(monkeypatch: pytest.MonkeyPatch) -> None:
     little_room(monkeypatch, 10)
     lesson, search, boards, best_of = lesson_of(), Search(2), len(CHAINS), best_of_values()
-    weights, solved = random_weights(lesson), solve(lesson.game, [(6, 2)])
+    weights, solved = random_weights(lesson), solve(lesson.game, [(SNAKE, 2)])
     there = Endgames(*(cuda.to_device(array) for array in solved))
     at, overrule = some_games(lesson, boards, CHAINS), make_overrule()
     before = [array.copy_to_host() for array in at]

@@ -36,7 +36,8 @@ Cells = tuple[int, ...]
 
 @cache
 def tables(*wanted: tuple[int, int]) -> Endgames:
-    return solve(GAME, wanted, threads=2)
+    """The endgames with so many links and so large a target."""
+    return solve(GAME, [(SNAKE[:links], target) for links, target in wanted], threads=2)
 
 
 def board_of(links: int, target: int, small: dict[int, int], step: int = 1) -> list[int]:
@@ -211,7 +212,7 @@ def test_of_two_tables_the_one_with_fewer_links_decides() -> None:
 
 
 def test_every_position_has_a_place_of_its_own() -> None:
-    known, (layout,), size = lay_out([(6, 4)])
+    known, (layout,), size = lay_out([(SNAKE, 4)])
     limit, sums = 2**4 + 64, layout.high_sums
     low = np.array([sum(2**t for t in unpack(b) if t) for b in layout.low_boards])
     assert (np.diff(low) >= 0).all()
@@ -260,7 +261,9 @@ def test_wrong_words(game: str, spec: str, words: str) -> None:
 
 def test_which_tables_are_meant() -> None:
     def wanted(spec: str) -> list[tuple[int, int]]:
-        return players.tables_wanted(parse_spec(spec), GAME)
+        tables = players.tables_wanted(parse_spec(spec), GAME)
+        assert all(chain == SNAKE[: len(chain)] for chain, _ in tables)
+        return [(len(chain), target) for chain, target in tables]
 
     assert wanted("expectimax:deep") == []
     assert wanted("expectimax:deep,endgames=512") == [(6, 7), (6, 8), (6, 9)]
@@ -270,4 +273,4 @@ def test_which_tables_are_meant() -> None:
 def test_tables_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endgames, "memory_of_this_machine", lambda: 1 << 20)
     with pytest.raises(Mistake, match=r"0\.\d GB of memory"):
-        solve(GAME, [(6, 5)])
+        solve(GAME, [(SNAKE, 5)])

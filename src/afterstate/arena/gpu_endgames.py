@@ -15,6 +15,7 @@ from afterstate.learning.gpu.machine import SIMULATED, cuda, int64, launched, st
 from afterstate.search.endgames import (
     FEWEST,
     KEPT,
+    Chain,
     Chances,
     Endgames,
     Layout,
@@ -31,9 +32,9 @@ GRID = (1, TOGETHER) if SIMULATED else (4224, 128)
 
 
 @cache
-def solving_kernels(links: int, four_rate: float) -> tuple[Any, Any]:
+def solving_kernels(chain: Chain, four_rate: float) -> tuple[Any, Any]:
     """The kernels that solve all afterstates with one sum, then all positions."""
-    expect_in, choose_in, _ = make_rules(links, four_rate)
+    expect_in, choose_in = make_rules(chain, four_rate)
 
     @launched
     def expect(chances: Chances, ranks: Array, layout: Layout, total: int) -> None:
@@ -54,17 +55,17 @@ def solving_kernels(links: int, four_rate: float) -> tuple[Any, Any]:
     return expect, choose
 
 
-def solve_on_gpu(game: Game, tables: Sequence[tuple[int, int]]) -> Endgames:
-    """The tables of (links, target), in the GPU's memory."""
+def solve_on_gpu(game: Game, tables: Sequence[tuple[Chain, int]]) -> Endgames:
+    """The tables of (chain, target), in the GPU's memory."""
     known, layouts, size = lay_out(tables)
     if not SIMULATED and size > cuda.current_context().get_memory_info().free:
         raise Mistake(f"these endgames need {gigabytes(size)} of the GPU's memory: take a smaller target")
     endgames = Endgames(cuda.device_array(size, np.uint8), *(cuda.to_device(array) for array in known[1:]))
     fill[GRID](endgames.slides, np.uint8(0))
     rows = cuda.to_device(np.array(game.rows))
-    for (links, target), layout in zip(tables, layouts):
-        expect, choose = solving_kernels(links, game.parameters["four_rate"])
-        ranks = endgames.ranks[int(known.places[links - FEWEST, target, 0]) :]
+    for (chain, target), layout in zip(tables, layouts):
+        expect, choose = solving_kernels(chain, game.parameters["four_rate"])
+        ranks = endgames.ranks[int(known.places[len(chain) - FEWEST, target, 0]) :]
         there, chances = Layout(*(cuda.to_device(array) for array in layout)), new_chances(layout, cuda.device_array)
         for total in sums_of(layout):
             chances.offsets[total // 2 % KEPT].copy_to_device(by_high_half(layout, total)[0])

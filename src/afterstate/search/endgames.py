@@ -34,7 +34,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -46,9 +46,10 @@ from afterstate.values.files import memory_of_this_machine
 
 from .kinds import Number
 
-SNAKE = (0, 1, 2, 3, 7, 6)  # the cells of the links, the largest first; the sixth may be left out
-FEWEST, MOST = 5, 6  # links
-LOW, HIGH = (5, 4, 8, 9, 10, 6), (11, 12, 13, 14, 15)  # the cells of the two halves
+Chain: TypeAlias = tuple[int, ...]  # the cells of the links, the largest link first
+
+SNAKE: Chain = (0, 1, 2, 3, 7, 6)
+FEWEST, MOST = 5, 6  # links; the chain of fewest is the snake without its end
 SIZES = 16
 ROOM = 64  # how far the sum of the small tiles may go beyond the target
 KEPT = 3  # sums whose chances are at hand: one, and the two that a new tile leads to
@@ -88,11 +89,10 @@ class Chances(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """The small game beside so many links, compiled for a share of fours."""
+    """The small game beside a chain, compiled for a share of fours."""
 
     expect_in: Callable[..., Any]  # (chances, ranks, layout, total, high, first, step): solve afterstates
     choose_in: Callable[..., Any]  # (endgames, chances, rows, layout, total, high, first, step): solve positions
-    look: Callable[..., Any]  # (endgames, turned) -> the best slides as bits, 0 where none are known
 
 
 @rule
@@ -101,31 +101,37 @@ def limit_of(target: Number) -> Number:
     return (1 << target) + ROOM
 
 
-def cells_of(links: int, unit: int = 15) -> np.uint64:
-    """A mask of the links, or another nibble in each of their cells."""
-    return np.uint64(sum(unit << 4 * cell for cell in SNAKE[:links]))
+def mask_of(chain: Chain) -> np.uint64:
+    """The nibbles of the links."""
+    return np.uint64(sum(15 << 4 * cell for cell in chain))
+
+
+def halves_of(chain: Chain) -> tuple[Chain, Chain]:
+    """The cells of the small tiles, in two halves."""
+    others = tuple(cell for cell in range(16) if cell not in chain)
+    return others[:-5], others[-5:]
 
 
 @cache
-def make_number_of(links: int) -> Callable[..., Any]:
+def make_number_of(chain: Chain) -> Callable[..., Any]:
     """`number_of(board, base)`: the numbers of its halves. Tiles are their digits, the first cell's the lowest."""
-    low_cells = len(LOW) - (links - FEWEST)
+    low_cells, high_cells = halves_of(chain)
 
-    @rule_for(links)
+    @rule_for(chain)
     def number_of(board: Board, base: Number) -> tuple[Number, Number]:
         low = high = np.int64(0)
-        for i in range(low_cells):
-            low = low * base + np.int64(tile_at(board, LOW[low_cells - 1 - i]))
-        for i in range(len(HIGH)):
-            high = high * base + np.int64(tile_at(board, HIGH[len(HIGH) - 1 - i]))
+        for i in range(len(low_cells)):
+            low = low * base + np.int64(tile_at(board, low_cells[len(low_cells) - 1 - i]))
+        for i in range(len(high_cells)):
+            high = high * base + np.int64(tile_at(board, high_cells[len(high_cells) - 1 - i]))
         return low, high
 
     return number_of
 
 
-def make_expect_in(links: int, four_rate: float) -> Callable[..., Any]:
+def make_expect_in(chain: Chain, four_rate: float) -> Callable[..., Any]:
     """`expect_in(chances, ranks, layout, total, high, first, step)`: afterstates with a sum and a high half."""
-    low_cells, key = len(LOW) - (links - FEWEST), (links, four_rate)
+    (low_cells, high_cells), key = halves_of(chain), (chain, four_rate)
     twos, fours = np.float32(1.0 - four_rate), np.float32(four_rate)
 
     @rule_for(*key)
@@ -152,15 +158,15 @@ def make_expect_in(links: int, four_rate: float) -> Callable[..., Any]:
         while rank < end:
             low, board = layout.low_numbers[rank], layout.low_boards[rank] | layout.high_boards[high]
             mean, empty, digit = NONE, 0, np.int64(1)
-            for i in range(low_cells):
-                if tile_at(board, LOW[i]) == ZERO:
+            for i in range(len(low_cells)):
+                if tile_at(board, low_cells[i]) == ZERO:
                     empty += 1
                     two, four = to_two[high] + ranks[low + digit], to_four[high] + ranks[low + 2 * digit]
                     mean += of_new_tile(chances, total, limit, two, four)
                 digit *= base
             digit = np.int64(1)
-            for i in range(len(HIGH)):
-                if tile_at(board, HIGH[i]) == ZERO:
+            for i in range(len(high_cells)):
+                if tile_at(board, high_cells[i]) == ZERO:
                     empty += 1
                     two, four = to_two[high + digit] + rank, to_four[high + 2 * digit] + rank
                     mean += of_new_tile(chances, total, limit, two, four)
@@ -172,19 +178,19 @@ def make_expect_in(links: int, four_rate: float) -> Callable[..., Any]:
     return expect_in
 
 
-def make_choose(links: int, four_rate: float) -> Callable[..., Any]:
+def make_choose(chain: Chain, four_rate: float) -> Callable[..., Any]:
     """`choose(chances, ranks, rows, board, total)`: the chance of a position, and its best slides as bits."""
-    chain, others, last, key = cells_of(links), cells_of(links - 1), SNAKE[links - 1], (links, four_rate)
-    twos, fours, number_of = np.float32(1.0 - four_rate), np.float32(four_rate), make_number_of(links)
+    links, others, last, key = mask_of(chain), mask_of(chain[:-1]), chain[-1], (chain, four_rate)
+    twos, fours, number_of = np.float32(1.0 - four_rate), np.float32(four_rate), make_number_of(chain)
 
     @rule_for(*key)
     def in_place(chances: Chances, ranks: Array, before: Board, after: Board, total: int) -> Number:
         """The chance of an afterstate whose links are where they were before, -1 if they are not."""
         target = tile_at(before, last)
-        if (after & chain) != (before & chain):
+        if (after & links) != (before & links):
             merged = (after & others) == (before & others) and tile_at(after, last) == target + ONE
             return CERTAIN if merged else -CERTAIN
-        if (tiles_above(after, target) & ~chain) != ZERO or total > limit_of(np.int64(target)):
+        if (tiles_above(after, target) & ~links) != ZERO or total > limit_of(np.int64(target)):
             return NONE  # two targets have merged somewhere else, or it takes too long
         low, high = number_of(after, np.int64(target) + 1)
         now = total // 2 % KEPT
@@ -227,12 +233,13 @@ def make_choose(links: int, four_rate: float) -> Callable[..., Any]:
     return choose
 
 
-def make_choose_in(links: int, four_rate: float) -> Callable[..., Any]:
+def make_choose_in(chain: Chain, four_rate: float) -> Callable[..., Any]:
     """`choose_in(endgames, chances, rows, layout, total, high, first, step)`: positions with sum and high half."""
-    choose, kind, ones = make_choose(links, four_rate), links - FEWEST, cells_of(links, 1)
-    steps = np.uint64(sum((links - 1 - i) << 4 * cell for i, cell in enumerate(SNAKE[:links])))
+    choose, kind = make_choose(chain, four_rate), len(chain) - FEWEST
+    ones = np.uint64(sum(1 << 4 * cell for cell in chain))
+    steps = np.uint64(sum(i << 4 * cell for i, cell in enumerate(reversed(chain))))
 
-    @rule_for(links, four_rate)
+    @rule_for(chain, four_rate)
     def choose_in(
         endgames: Endgames,
         chances: Chances,
@@ -266,17 +273,18 @@ def make_choose_in(links: int, four_rate: float) -> Callable[..., Any]:
     return choose_in
 
 
-def make_look(links: int) -> Callable[..., Any]:
+@cache
+def make_look(chain: Chain) -> Callable[..., Any]:
     """`look(endgames, turned)`: the best slides of a board that lies as in the table; 0 where none are known."""
-    kind, last, chain, number_of = links - FEWEST, SNAKE[links - 1], cells_of(links), make_number_of(links)
+    kind, links, number_of = len(chain) - FEWEST, mask_of(chain), make_number_of(chain)
 
-    @rule_for(links)
+    @rule_for(chain)
     def look(endgames: Endgames, turned: Board) -> Number:
-        target = tile_at(turned, last)
-        known = endgames.places[kind, target, 0] >= 0 and (tiles_above(turned, target) & ~chain) == ZERO
-        for i in range(1, links):
-            known = known and tile_at(turned, SNAKE[i]) < tile_at(turned, SNAKE[i - 1])
-        if not known or np.int64(sum_of_tiles(turned & ~chain, ZERO)) > limit_of(np.int64(target)):
+        target = tile_at(turned, chain[-1])
+        known = endgames.places[kind, target, 0] >= 0 and (tiles_above(turned, target) & ~links) == ZERO
+        for i in range(1, len(chain)):
+            known = known and tile_at(turned, chain[i]) < tile_at(turned, chain[i - 1])
+        if not known or np.int64(sum_of_tiles(turned & ~links, ZERO)) > limit_of(np.int64(target)):
             return 0
         low, high = number_of(turned, np.int64(target) + 1)
         place = endgames.offsets[endgames.places[kind, target, 1] + high]
@@ -287,9 +295,9 @@ def make_look(links: int) -> Callable[..., Any]:
 
 
 @cache
-def make_rules(links: int, four_rate: float) -> Rules:
+def make_rules(chain: Chain, four_rate: float) -> Rules:
     """The rules of the small game, made once."""
-    return Rules(make_expect_in(links, four_rate), make_choose_in(links, four_rate), make_look(links))
+    return Rules(make_expect_in(chain, four_rate), make_choose_in(chain, four_rate))
 
 
 @rule
@@ -309,7 +317,7 @@ def turned_action(action: int, k: int) -> int:
 @cache
 def make_best_slides() -> Callable[..., Any]:
     """`best_slides(endgames, board)`: the best slides by the tables, as bits; 0 where none are known."""
-    look_at_fewer, look_at_more = make_look(FEWEST), make_look(MOST)
+    look_at_fewer, look_at_more = make_look(SNAKE[:FEWEST]), make_look(SNAKE)
 
     @rule_for()
     def best_slides(endgames: Endgames, board: Board) -> Number:
@@ -353,7 +361,7 @@ def make_overrule() -> Callable[..., Any]:
     return overrule
 
 
-def halves(target: int, cells: Sequence[int]) -> tuple[Array, Array]:
+def all_halves(target: int, cells: Sequence[int]) -> tuple[Array, Array]:
     """The boards and sums of all halves, by number."""
     base = target + 1
     numbers = np.arange(base ** len(cells))
@@ -365,14 +373,13 @@ def halves(target: int, cells: Sequence[int]) -> tuple[Array, Array]:
     return boards, sums
 
 
-def lay_out(tables: Sequence[tuple[int, int]]) -> tuple[Endgames, list[Layout], int]:
-    """Tables of (links, target) with no room for the slides yet, what is in them, and how many bytes they need."""
+def lay_out(tables: Sequence[tuple[Chain, int]]) -> tuple[Endgames, list[Layout], int]:
+    """Tables of (chain, target) with no room for the slides yet, what is in them, and how many bytes they need."""
     layouts: list[Layout] = []
     ranks, offsets, places = [], [], np.full((MOST - FEWEST + 1, SIZES, 2), -1, np.int64)
     positions = ranked = begun = 0
-    for links, target in tables:
-        low_boards, low_sums = halves(target, LOW[: len(LOW) - (links - FEWEST)])
-        high_boards, high_sums = halves(target, HIGH)
+    for chain, target in tables:
+        (low_boards, low_sums), (high_boards, high_sums) = (all_halves(target, cells) for cells in halves_of(chain))
         by_rank, limit = np.argsort(low_sums, kind="stable"), limit_of(target)
         starts = np.searchsorted(low_sums[by_rank], np.arange(0, limit + 4, 2)).astype(np.int64)
         layouts.append(
@@ -380,7 +387,7 @@ def lay_out(tables: Sequence[tuple[int, int]]) -> tuple[Endgames, list[Layout], 
         )
         lengths = np.where(high_sums <= limit, starts[np.maximum(limit - high_sums, 0) // 2 + 1], 0)
         ends = positions + np.cumsum(lengths + lengths % 2)
-        places[links - FEWEST, target] = ranked, begun
+        places[len(chain) - FEWEST, target] = ranked, begun
         ranks.append(np.argsort(by_rank, kind="stable").astype(np.int32))
         offsets.append(np.concatenate([[positions], ends[:-1]]))
         positions, ranked, begun = int(ends[-1]), ranked + by_rank.size, begun + high_sums.size
@@ -409,8 +416,8 @@ def new_chances(layout: Layout, new: Callable[[Any, Any], Any]) -> Chances:
     return Chances(positions, afterstates, new((KEPT, layout.high_sums.size), np.int64))
 
 
-def solve(game: Game, tables: Sequence[tuple[int, int]], threads: int = 0) -> Endgames:
-    """The tables of (links, target), on the CPU. Says so, for it takes minutes."""
+def solve(game: Game, tables: Sequence[tuple[Chain, int]], threads: int = 0) -> Endgames:
+    """The tables of (chain, target), on the CPU. Says so, for it takes minutes."""
     known, layouts, size = lay_out(tables)
     threads = threads or os.cpu_count() or 1
     if size > memory_of_this_machine() * 0.8:
@@ -418,19 +425,22 @@ def solve(game: Game, tables: Sequence[tuple[int, int]], threads: int = 0) -> En
     if not os.environ.get("AFTERSTATE_QUIET"):
         print(f"solving endgames: {2 * size / 1e6:,.0f} million positions …", file=sys.stderr, flush=True)
     endgames = known._replace(slides=np.zeros(size, np.uint8))
-    with ThreadPoolExecutor(threads) as pool:
-        for (links, target), layout in zip(tables, layouts):
-            expect, choose = make_loops(links, game.parameters["four_rate"])
-            ranks, chances = (
-                endgames.ranks[endgames.places[links - FEWEST, target, 0] :],
-                new_chances(layout, np.zeros),
-            )
-            parts = list(pairwise(np.linspace(0, layout.high_sums.size, 16 * threads + 1).astype(int)))
-            for total in sums_of(layout):
-                chances.offsets[total // 2 % KEPT], _ = by_high_half(layout, total)
-                in_turn(pool, parts, expect, chances, ranks, layout, total)
-                in_turn(pool, parts, choose, endgames, chances, game.rows, layout, total)
+    for (chain, target), layout in zip(tables, layouts):
+        solve_table(game, endgames, chain, target, layout, threads)
     return endgames
+
+
+def solve_table(game: Game, endgames: Endgames, chain: Chain, target: int, layout: Layout, threads: int) -> Chances:
+    """Fill in the best slides of one table; returns the chances with the smallest sums."""
+    expect, choose = make_loops(chain, game.parameters["four_rate"])
+    ranks, chances = endgames.ranks[endgames.places[len(chain) - FEWEST, target, 0] :], new_chances(layout, np.zeros)
+    parts = list(pairwise(np.linspace(0, layout.high_sums.size, 16 * threads + 1).astype(int)))
+    with ThreadPoolExecutor(threads) as pool:
+        for total in sums_of(layout):
+            chances.offsets[total // 2 % KEPT], _ = by_high_half(layout, total)
+            in_turn(pool, parts, expect, chances, ranks, layout, total)
+            in_turn(pool, parts, choose, endgames, chances, game.rows, layout, total)
+    return chances
 
 
 def in_turn(pool: ThreadPoolExecutor, parts: Sequence[tuple[int, int]], loop: Callable[..., Any], *rest: Any) -> None:
@@ -440,7 +450,7 @@ def in_turn(pool: ThreadPoolExecutor, parts: Sequence[tuple[int, int]], loop: Ca
 
 
 @lru_cache(maxsize=1)
-def solved_once(game: Game, tables: tuple[tuple[int, int], ...]) -> Endgames:
+def solved_once(game: Game, tables: tuple[tuple[Chain, int], ...]) -> Endgames:
     """The tables on the CPU, for all players of this process."""
     return solve(game, tables)
 
@@ -450,16 +460,16 @@ def gigabytes(size: int) -> str:
 
 
 @cache
-def make_loops(links: int, four_rate: float) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def make_loops(chain: Chain, four_rate: float) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """The loops over some of the high halves: afterstates with a sum, then positions with it."""
-    expect_in, choose_in, _ = make_rules(links, four_rate)
+    expect_in, choose_in = make_rules(chain, four_rate)
 
-    @kernel("expect", links, four_rate, title="endgames")
+    @kernel("expect", chain, four_rate, title="endgames")
     def expect(chances: Chances, ranks: Array, layout: Layout, total: int, first: int, last: int) -> None:
         for high in range(first, last):
             expect_in(chances, ranks, layout, total, high, 0, 1)
 
-    @kernel("choose", links, four_rate, title="endgames")
+    @kernel("choose", chain, four_rate, title="endgames")
     def choose(
         endgames: Endgames, chances: Chances, rows: Array, layout: Layout, total: int, first: int, last: int
     ) -> None:

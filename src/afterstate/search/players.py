@@ -15,9 +15,7 @@ from afterstate.values.folding import SMALLEST_HOLE
 
 from . import downgrade as halving
 from .agents import Agent, Memory
-from .endgames import FEWEST as FEWEST_LINKS
-from .endgames import MOST as MOST_LINKS
-from .endgames import leave, make_overrule, solved_once
+from .endgames import FEWEST, SNAKE, Chain, leave, make_overrule, solved_once
 from .expectimax import MOST_LAYERS, MOVES, best_of_values, make_expectimax, new_desk
 from .kinds import Number
 from .leaves import network_leaves
@@ -87,10 +85,10 @@ def depth_of(spec: Spec) -> tuple[int, int, float]:
     return layers, width, spec.number("prune", DEEP_PRUNE if deep else 0.0, 0.0, 1.0)
 
 
-def tables_wanted(spec: Spec, game: Game) -> list[tuple[int, int]]:
-    """The endgames to be solved, (links, target): those with six and with five links, all targets up to one each."""
+def tables_wanted(spec: Spec, game: Game) -> list[tuple[Chain, int]]:
+    """The endgames to be solved, (chain, target): those with six and with five links, all targets up to one each."""
     tables = []
-    for name, links in (("endgames", MOST_LINKS), ("wide", FEWEST_LINKS)):
+    for name, chain in (("endgames", SNAKE), ("wide", SNAKE[:FEWEST])):
         if (tile := spec.options.get(name)) is None:
             continue
         if game.name != "2048":
@@ -98,7 +96,7 @@ def tables_wanted(spec: Spec, game: Game) -> list[tuple[int, int]]:
         if tile not in ENDGAME_TILES:
             raise Mistake(f"{name}={tile} in {spec.text!r}: write one of {', '.join(ENDGAME_TILES)}")
         smaller = ENDGAME_TILES[: ENDGAME_TILES.index(tile) + 1]
-        tables += [(links, halving.exponent_of(int(one))) for one in smaller]
+        tables += [(chain, halving.exponent_of(int(one))) for one in smaller]
     return tables
 
 
