@@ -24,6 +24,7 @@ from afterstate.search.endgames import (
     lay_out,
     make_rules,
     new_chances,
+    say,
     sums_of,
 )
 
@@ -60,6 +61,7 @@ def solve_on_gpu(game: Game, tables: Sequence[tuple[Chain, int]]) -> Endgames:
     known, layouts, size = lay_out(tables)
     if not SIMULATED and size > cuda.current_context().get_memory_info().free:
         raise Mistake(f"these endgames need {gigabytes(size)} of the GPU's memory: take a smaller target")
+    say(size)
     endgames = Endgames(cuda.device_array(size, np.uint8), *(cuda.to_device(array) for array in known[1:]))
     fill[GRID](endgames.slides, np.uint8(0))
     rows = cuda.to_device(np.array(game.rows))

@@ -417,13 +417,12 @@ def new_chances(layout: Layout, new: Callable[[Any, Any], Any]) -> Chances:
 
 
 def solve(game: Game, tables: Sequence[tuple[Chain, int]], threads: int = 0) -> Endgames:
-    """The tables of (chain, target), on the CPU. Says so, for it takes minutes."""
+    """The tables of (chain, target), on the CPU."""
     known, layouts, size = lay_out(tables)
     threads = threads or os.cpu_count() or 1
     if size > memory_of_this_machine() * 0.8:
         raise Mistake(f"these endgames need {gigabytes(size)} of memory: take a smaller target, or --device cuda")
-    if not os.environ.get("AFTERSTATE_QUIET"):
-        print(f"solving endgames: {2 * size / 1e6:,.0f} million positions …", file=sys.stderr, flush=True)
+    say(size)
     endgames = known._replace(slides=np.zeros(size, np.uint8))
     for (chain, target), layout in zip(tables, layouts):
         solve_table(game, endgames, chain, target, layout, threads)
@@ -453,6 +452,12 @@ def in_turn(pool: ThreadPoolExecutor, parts: Sequence[tuple[int, int]], loop: Ca
 def solved_once(game: Game, tables: tuple[tuple[Chain, int], ...]) -> Endgames:
     """The tables on the CPU, for all players of this process."""
     return solve(game, tables)
+
+
+def say(size: int) -> None:
+    """A line while nothing else is to be seen."""
+    if not os.environ.get("AFTERSTATE_QUIET"):
+        print(f"solving endgames: {2 * size / 1e6:,.0f} million positions …", file=sys.stderr, flush=True)
 
 
 def gigabytes(size: int) -> str:
