@@ -31,10 +31,11 @@ from afterstate.learning.gpu.steps import Lesson
 from afterstate.learning.gpu.trainer import GpuTrainer
 from afterstate.learning.runs import Run, read_metrics
 from afterstate.search.agents import make_agent
+from afterstate.search.block import NOWHERE, find_block
 from afterstate.search.endgames import SNAKE, Endgames, make_overrule, solve
 from afterstate.search.expectimax import best_of_values, make_expectimax, new_desk
 from afterstate.search.leaves import plain_leaves
-from afterstate.values.files import Model, open_model
+from afterstate.values.files import Model, open_model, save_model
 from afterstate.values.ntuple import evaluator
 from afterstate.values.patterns import parse_network
 
@@ -106,6 +107,7 @@ LESSONS = {
     "td(λ)": (lesson_of(history=3, decay=0.5), 8),
     "tc(λ) by age": (lesson_of(coherence=True, by_age=True, history=4, decay=0.5), 8),
     "three steps of threes": (lesson_of("threes", coherence=True, history=3, decay=1.0), 6),
+    "the block": (lesson_of("2048-block", coherence=True, history=2, decay=0.5), 6),
     "phone by hint, tc(λ)": (lesson_of("threes-phone", "01,5", by_hint=True, history=2, decay=0.3), 5),
 }
 
@@ -393,8 +395,9 @@ def test_a_search_there_is_the_search_here(name: str) -> None:
     before = [array.copy_to_host() for array in at]
     results, taken = cuda.to_device(np.zeros((boards, 3), np.int64)), cuda.to_device(np.array([boards], np.int64))
     searcher.mover(at, results, taken, 1)
-    after, values = [array.copy_to_host() for array in at], searcher.afterstates.values.copy_to_host()
-    rewards, roots = (array.copy_to_host()[:boards] for array in (searcher.roots.rewards, searcher.roots.afterstates))
+    after, lists = [array.copy_to_host() for array in at], searcher.searches[0]
+    values = lists.afterstates.values.copy_to_host()
+    rewards, roots = (array.copy_to_host()[:boards] for array in (lists.roots.rewards, lists.roots.afterstates))
     for place in range(boards):
         here = searched_here(lesson, search, weights, before, place)
         there = [np.nan if i < 0 else r + max(values[i] / POINT, 0) for i, r in zip(roots[place], rewards[place])]
@@ -456,11 +459,43 @@ def test_a_search_there_plays_by_endgames(monkeypatch: pytest.MonkeyPatch) -> No
     assert differ > 0, "the search would have played the same: nothing is tested"
 
 
+BLOCKS = [  # for the network that has practised: pushed aside, at the wall, turned; larger tiles; then for the other
+    [0, 14, 13, 12, 1, 0, 2, 3, 0, 0, 1, 5, 0, 0, 0, 1],
+    [14, 13, 12, 0, 0, 1, 0, 4, 0, 0, 0, 2, 0, 0, 1, 1],
+    [1, 0, 0, 2, 0, 0, 1, 14, 0, 3, 2, 13, 0, 1, 10, 12],
+    [12, 13, 15, 2, 11, 5, 3, 1, 2, 0, 0, 0, 1, 0, 0, 0],
+    [14, 13, 12, 11, 0, 1, 0, 4, 0, 0, 0, 2, 0, 0, 1, 1],
+    [9, 7, 5, 3, 1, 0, 2, 3, 0, 0, 1, 5, 0, 0, 0, 1],
+]
+
+
+def test_a_search_there_hands_over_to_the_network_that_has_practised(tmp_path: Path) -> None:
+    lesson, practised, boards = lesson_of(), lesson_of("2048-block", "01,56"), len(BLOCKS)
+    weights, others = random_weights(lesson), random_weights(practised)
+    file = save_model(Model(practised.game, practised.evaluator.network, others), tmp_path / "block.safetensors")
+    model = Model(lesson.game, lesson.evaluator.network, weights)
+    agent = make_agent(f"expectimax:2,block={file}", lesson.game, model)
+    at = some_games(lesson, boards, BLOCKS)
+    before = [array.copy_to_host() for array in at]
+    results, taken = cuda.to_device(np.zeros((boards, 3), np.int64)), cuda.to_device(np.array([boards], np.int64))
+    GpuSearcher(lesson, Search(2), weights, block=(practised, others)).mover(at, results, taken, 1)
+    after, memory = [array.copy_to_host() for array in at], agent.new_memory()
+    for place in range(boards):
+        position = words(before[k][place] for k in (1, 2, 3))
+        for practises in (False, True):  # a move of the one search, then one of the other
+            if (find_block(lesson.game.rows, *position[:2]) != NOWHERE) == practises:
+                action = int(agent.decide(memory, *position[:2], 0, np.uint64(1))[0])
+                position = moved_here(lesson, action, *position)
+        assert tuple(after[k][place] for k in (1, 2, 3)) == position
+    assert [find_block(lesson.game.rows, pack(b), np.uint64(0)) != NOWHERE for b in BLOCKS] == [True] * 4 + [False] * 2
+
+
 def test_values_are_read_from_the_network_once() -> None:
     lesson, search = SEARCHES["narrow, by age"]
     weights, boards = random_weights(lesson), len(CROWDED)
     searcher = GpuSearcher(lesson, search, weights)
-    searcher.known = cuda.to_device(np.zeros((1 << 12, 2), np.uint64))
+    (lists,) = searcher.searches
+    lists.known = cuda.to_device(np.zeros((1 << 12, 2), np.uint64))
 
     def moved() -> list[Any]:
         at, results = some_games(lesson, boards), cuda.to_device(np.zeros((boards, 3), np.int64))
@@ -468,14 +503,14 @@ def test_values_are_read_from_the_network_once() -> None:
         return [array.copy_to_host().tolist() for array in at]
 
     first = moved()
-    names, bits = searcher.known.copy_to_host().T
+    names, bits = lists.known.copy_to_host().T
     board = (names ^ bits)[bits != 0]
     value = bits[bits != 0].astype(np.uint32).view(np.float32)
     assert len(board) > 20
     assert [lesson.evaluator.value(weights, b, np.uint64(0)) for b in board] == value.tolist()
-    searcher.weights = cuda.to_device(np.zeros_like(weights))
+    lists.weights = cuda.to_device(np.zeros_like(weights))
     assert moved() == first
-    searcher.known = cuda.to_device(np.zeros((1 << 12, 2), np.uint64))
+    lists.known = cuda.to_device(np.zeros((1 << 12, 2), np.uint64))
     assert moved() != first
 
 

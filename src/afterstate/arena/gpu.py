@@ -15,6 +15,7 @@ from afterstate.games.board import Board
 from afterstate.games.compiler import Array, rule_for
 from afterstate.learning.gpu import lesson_of
 from afterstate.search.agents import Agent
+from afterstate.search.block import block_wanted
 from afterstate.search.downgrade import downgrade
 from afterstate.search.players import NO_DOWNGRADE, depth_of, downgrade_settings, tables_wanted
 from afterstate.search.specs import parse_spec
@@ -64,8 +65,8 @@ def player_of(agent: Agent) -> Any:
     lesson, (layers, width, prune) = lesson_of(agent.model), depth_of(spec)
     tables = tables_wanted(spec, agent.game)
     if layers == 1:
-        if tables:
-            raise Mistake(f"endgames on the GPU go with two layers or more, not with {spec.text}")
+        if tables or "block" in spec.options:
+            raise Mistake(f"endgames and block on the GPU go with two layers or more, not with {spec.text}")
         from afterstate.learning.gpu.play import GpuPlayer
 
         return GpuPlayer(lesson, agent.model.weights, seen)
@@ -73,7 +74,9 @@ def player_of(agent: Agent) -> Any:
     from .gpu_search import GpuSearcher, Search
 
     endgames = solve_on_gpu(agent.game, tables) if tables else None
-    return GpuSearcher(lesson, Search(layers, width, prune), agent.model.weights, seen, endgames)
+    practised = block_wanted(spec, agent.game)
+    block = (lesson_of(practised), practised.weights) if practised else None
+    return GpuSearcher(lesson, Search(layers, width, prune), agent.model.weights, seen, endgames, block)
 
 
 @cache

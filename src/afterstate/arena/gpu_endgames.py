@@ -13,7 +13,6 @@ from afterstate.games.compiler import Array
 from afterstate.learning.gpu.learner import fill
 from afterstate.learning.gpu.machine import SIMULATED, cuda, int64, launched, stride, thread_number
 from afterstate.search.endgames import (
-    FEWEST,
     KEPT,
     Chain,
     Chances,
@@ -21,6 +20,7 @@ from afterstate.search.endgames import (
     Layout,
     by_high_half,
     gigabytes,
+    kind_of,
     lay_out,
     make_rules,
     new_chances,
@@ -67,7 +67,7 @@ def solve_on_gpu(game: Game, tables: Sequence[tuple[Chain, int]]) -> Endgames:
     rows = cuda.to_device(np.array(game.rows))
     for (chain, target), layout in zip(tables, layouts):
         expect, choose = solving_kernels(chain, game.parameters["four_rate"])
-        ranks = endgames.ranks[int(known.places[len(chain) - FEWEST, target, 0]) :]
+        ranks = endgames.ranks[int(known.places[kind_of(chain), target, 0]) :]
         there, chances = Layout(*(cuda.to_device(array) for array in layout)), new_chances(layout, cuda.device_array)
         for total in sums_of(layout):
             chances.offsets[total // 2 % KEPT].copy_to_device(by_high_half(layout, total)[0])

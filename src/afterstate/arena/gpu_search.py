@@ -16,6 +16,9 @@ again on a layer are found by a table here too. Values are added up as whole num
 order of the threads does not matter.
 
 When there is no more room, nobody moves, and from then on half as many games are searched at a time.
+
+A second search with a network of its own (search/block.py) takes turns with the first: each moves in the games whose
+boards are its own.
 """
 
 from __future__ import annotations
@@ -28,8 +31,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from afterstate.games import Game, Mistake
+from afterstate.games.board import symmetry
 from afterstate.games.chance import mix
-from afterstate.games.compiler import Array
+from afterstate.games.compiler import Array, rule
 from afterstate.learning.gpu.machine import (
     BLOCK,
     SIMULATED,
@@ -51,7 +55,8 @@ from afterstate.learning.gpu.play import (
 )
 from afterstate.learning.gpu.repeated import Repeated
 from afterstate.learning.gpu.steps import Lesson
-from afterstate.search.endgames import Endgames, leave, make_overrule
+from afterstate.search.block import NOWHERE, as_practised, find_block
+from afterstate.search.endgames import Endgames, leave, make_overrule, turned_action
 from afterstate.search.expectimax import MOVES, SHARES, among_best, best_of_values, likeliest, make_position_key
 from afterstate.search.last_layer import ALIVE
 
@@ -117,6 +122,7 @@ class Roots(NamedTuple):
 
     afterstates: Any  # [games, moves] int32, or ILLEGAL; RESTING where a game is not searched in this step
     rewards: Any  # [games, moves] int32
+    ways: Any  # [games] int32, the symmetry by which the board was seen
 
 
 class Search(NamedTuple):
@@ -125,6 +131,43 @@ class Search(NamedTuple):
     layers: int
     width: int = MOVES
     prune: float = 0.0
+
+
+class View(NamedTuple):
+    """Which boards a search moves in, and what it sees of them."""
+
+    way: Callable[..., Any]  # (rows, board, aux) -> the symmetry by which it sees the board, NOWHERE if not its own
+    see: Callable[..., Any]  # (board, aux, way) -> board, aux
+
+
+@rule
+def everywhere(rows: Array, board: np.uint64, aux: np.uint64) -> int:
+    return 0
+
+
+@rule
+def but_the_block(rows: Array, board: np.uint64, aux: np.uint64) -> int:
+    return 0 if find_block(rows, board, aux) == NOWHERE else NOWHERE
+
+
+@rule
+def see_block(board: np.uint64, aux: np.uint64, way: int) -> tuple[np.uint64, np.uint64]:
+    return as_practised(symmetry(board, way)), aux
+
+
+BLOCK_VIEW = View(find_block, see_block)
+
+
+@cache
+def view_of(seen: Callable[..., Any] | None, helped: bool) -> View:
+    """The view of a search that chooses its moves on `seen(board, aux)`, if not on the board itself."""
+    through = seen or itself
+
+    @device
+    def see(board: np.uint64, aux: np.uint64, way: int) -> Any:
+        return through(board, aux)
+
+    return View(but_the_block if helped else everywhere, see)
 
 
 @device
@@ -159,9 +202,9 @@ def sweep(counts: Array, table: Table) -> None:
         i += int64(stride())
 
 
-def make_open_moves(game: Game, seen: Callable[..., Any] | None) -> Any:
+def make_open_moves(game: Game, played: Game, view: View) -> Any:
     """The kernel that deals where a game has just begun and lays out the moves of every game."""
-    slide, deal, see, position_key = game.rules.slide, make_deal(game), seen or itself, make_position_key(game)
+    slide, position_key, deal, (way_of, see) = game.rules.slide, make_position_key(game), make_deal(played), view
 
     @launched
     def open_moves(
@@ -170,10 +213,14 @@ def make_open_moves(game: Game, seen: Callable[..., Any] | None) -> Any:
         game = thread_number()
         while game < at.numbers.size:
             roots.afterstates[game, 0] = RESTING
-            if at.numbers[game] != NO_GAME and int64(game) % counts[PARTS] == counts[TURN]:
-                if at.boards[game] == np.uint64(0):
-                    deal(rows, at, game, seed)
-                board, aux = see(at.boards[game], at.auxes[game])
+            ready, way = at.numbers[game] != NO_GAME and int64(game) % counts[PARTS] == counts[TURN], NOWHERE
+            if ready and at.boards[game] == np.uint64(0):
+                deal(rows, at, game, seed)
+            if ready:
+                way = way_of(rows, at.boards[game], at.auxes[game])
+            if way != NOWHERE:
+                roots.ways[game] = way
+                board, aux = see(at.boards[game], at.auxes[game], way)
                 for action in range(MOVES):
                     after, after_aux, reward = slide(rows, board, aux, action)
                     roots.afterstates[game, action], roots.rewards[game, action] = ILLEGAL, reward
@@ -349,9 +396,9 @@ def settle(afterstates: Afterstates, positions: Positions, table: Table, counts:
         q += int64(stride())
 
 
-def make_go_on(game: Game, solved: bool) -> Any:
+def make_go_on(played: Game, solved: bool) -> Any:
     """The kernel that makes the best move of every game that was searched."""
-    move, best_of = make_move(game), best_of_values()
+    move, best_of = make_move(played), best_of_values()
     overrule = make_overrule() if solved else leave
 
     @launched
@@ -370,11 +417,12 @@ def make_go_on(game: Game, solved: bool) -> Any:
         while game < at.numbers.size and counts[FULL] == 0:
             if roots.afterstates[game, 0] != RESTING:
                 for action in range(MOVES):
-                    i = roots.afterstates[game, action]
+                    as_seen = turned_action(action, roots.ways[game])
+                    i = roots.afterstates[game, as_seen]
                     values[action] = math.nan
                     if i != ILLEGAL:
                         expected = max(float(afterstates.values[i]) / POINT, 0.0)
-                        values[action] = float(roots.rewards[game, action]) + expected
+                        values[action] = float(roots.rewards[game, as_seen]) + expected
                 overrule(endgames, at.boards[game], values)
                 move(rows, at, game, int32(best_of(values)), results, taken)
             game += stride()
@@ -394,15 +442,15 @@ class Kernels(NamedTuple):
 
 
 @cache
-def kernels_of(lesson: Lesson, width: int, seen: Callable[..., Any] | None, solved: bool) -> Kernels:
+def kernels_of(lesson: Lesson, width: int, played: Game, view: View, solved: bool) -> Kernels:
     """The kernels of a search, made once for all layers and probabilities."""
     return Kernels(
-        make_open_moves(lesson.game, seen),
+        make_open_moves(lesson.game, played, view),
         make_spread(lesson),
         make_ask(lesson, width < MOVES),
         make_look_up(lesson),
         make_answer(lesson, width),
-        make_go_on(lesson.game, solved),
+        make_go_on(played, solved),
     )
 
 
@@ -418,65 +466,92 @@ class GpuSearcher(GpuPlayer):
         weights: Any,
         seen: Callable[..., Any] | None = None,
         endgames: Endgames | None = None,
+        block: tuple[Lesson, Any] | None = None,
         nodes: int = 0,
     ) -> None:
+        """`block`: a second network with its weights, for the boards that it has practised."""
         super().__init__(lesson, weights, seen)
-        self.search, self.endgames, self.nodes = search, endgames, nodes or room_for()
-        self.kernels = kernels_of(lesson, search.width, seen, endgames is not None)
-        self.stream = cuda.stream()
-        self.afterstates = Afterstates._make(new(kind, self.nodes) for kind in "uufj")
-        moves = [new("i", (self.nodes, search.width)) for _ in range(2)]
-        self.positions = Positions._make([*(new(kind, self.nodes) for kind in "uuffij"), *moves])
-        entries = 2 << (self.nodes - 1).bit_length()
-        self.table = Table(new("u", entries), new("i", entries))
-        self.known, self.questions = new_known((*GRID, self.stream)), new_questions(self.nodes)
-        self.roots: Any = None
+        self.stream, view = cuda.stream(), view_of(seen, block is not None)
+        self.searches = [OneSearch(self, search, view, lesson, self.weights, endgames, nodes)]
+        if block is not None:
+            other = GpuPlayer(*block)
+            self.searches.append(OneSearch(self, search, BLOCK_VIEW, other.lesson, other.weights, endgames, nodes))
 
     def mover(self, at: Boards, results: Any, taken: Any, seed: int) -> Callable[[], None]:
-        afterstates, positions, table, games = self.afterstates, self.positions, self.table, at.numbers.size
-        begin = np.zeros(COUNTS, np.int64)
-        begin[PARTS] = begin[SWEPT] = 1
-        counts = cuda.to_device(begin)
-        self.roots = roots = Roots(new("i", (games, MOVES)), new("i", (games, MOVES)))
-        layers, grid, known = self.search.layers, (*GRID, self.stream), self.known
-        questions = self.questions
-        endgames = counts if self.endgames is None else self.endgames  # without them, nobody looks at what this is
-
-        def step() -> None:
-            turn_over[(1, 1, self.stream)](counts, positions)
-            sweep[grid](counts, table)
-            self.kernels.open_moves[grid](self.rows, at, roots, afterstates, counts, np.uint64(seed))
-            for level in range(layers - 1):
-                self.kernels.spread[grid](
-                    afterstates, positions, counts, level, layers - 1 - level, self.search.prune
-                )
-                self.kernels.ask[grid](self.rows, positions, known, questions, counts, level)
-                self.kernels.look_up[grid](self.weights, known, questions, counts, level)
-                self.kernels.answer[grid](
-                    self.weights, known, self.rows, afterstates, positions, table, counts, level
-                )
-            for level in reversed(range(layers - 1)):
-                settle[grid](afterstates, positions, table, counts, level)
-            self.kernels.go_on[grid](self.rows, at, roots, afterstates, endgames, counts, results, taken)
+        for search in self.searches:
+            search.prepare(at.numbers.size)
 
         def steps() -> None:
             for _ in range(STEPS_A_GRAPH):
-                step()
+                for search in self.searches:
+                    search.step(at, results, taken, seed)
 
-        sweep[grid](counts, table)
-        step()  # compiles
+        for search in self.searches:
+            search.step(at, results, taken, seed)  # compiles
         self.stream.synchronize()
         repeated = Repeated(steps, self.stream)
 
         def make_moves() -> None:
             repeated()
             self.stream.synchronize()
-            if counts.copy_to_host()[PARTS] > 2 * games:
+            if any(search.counts.copy_to_host()[PARTS] > 2 * at.numbers.size for search in self.searches):
                 raise Mistake(
                     "the search of a single game does not fit into the GPU: fewer layers, or a larger prune"
                 )
 
         return make_moves
+
+
+class OneSearch:
+    """The lists of a search on one network."""
+
+    def __init__(
+        self,
+        player: GpuSearcher,
+        search: Search,
+        view: View,
+        lesson: Lesson,
+        weights: Any,
+        endgames: Endgames | None,
+        nodes: int,
+    ) -> None:
+        self.search, self.weights, self.rows = search, weights, player.rows
+        self.grid, self.one = (*GRID, player.stream), (1, 1, player.stream)
+        self.kernels = kernels_of(lesson, search.width, player.lesson.game, view, endgames is not None)
+        nodes = nodes or room_for()
+        self.afterstates = Afterstates._make(new(kind, nodes) for kind in "uufj")
+        moves = [new("i", (nodes, search.width)) for _ in range(2)]
+        self.positions = Positions._make([*(new(kind, nodes) for kind in "uuffij"), *moves])
+        entries = 2 << (nodes - 1).bit_length()
+        self.table = Table(new("u", entries), new("i", entries))
+        self.known, self.questions = new_known(self.grid), new_questions(nodes)
+        self.counts, self.roots = new("j", COUNTS), Roots(*(new("i", 1) for _ in range(3)))
+        self.endgames = self.counts if endgames is None else endgames  # without them, nobody looks at what this is
+
+    def prepare(self, games: int) -> None:
+        """Room for so many games, and nothing searched yet."""
+        begin = np.zeros(COUNTS, np.int64)
+        begin[PARTS] = begin[SWEPT] = 1
+        self.counts.copy_to_device(begin)
+        self.roots = Roots(new("i", (games, MOVES)), new("i", (games, MOVES)), new("i", games))
+        sweep[self.grid](self.counts, self.table)
+
+    def step(self, at: Boards, results: Any, taken: Any, seed: int) -> None:
+        """A move in every game whose board is its own."""
+        afterstates, positions, table, counts = self.afterstates, self.positions, self.table, self.counts
+        known, questions, kernels, grid = self.known, self.questions, self.kernels, self.grid
+        layers = self.search.layers
+        turn_over[self.one](counts, positions)
+        sweep[grid](counts, table)
+        kernels.open_moves[grid](self.rows, at, self.roots, afterstates, counts, np.uint64(seed))
+        for level in range(layers - 1):
+            kernels.spread[grid](afterstates, positions, counts, level, layers - 1 - level, self.search.prune)
+            kernels.ask[grid](self.rows, positions, known, questions, counts, level)
+            kernels.look_up[grid](self.weights, known, questions, counts, level)
+            kernels.answer[grid](self.weights, known, self.rows, afterstates, positions, table, counts, level)
+        for level in reversed(range(layers - 1)):
+            settle[grid](afterstates, positions, table, counts, level)
+        kernels.go_on[grid](self.rows, at, self.roots, afterstates, self.endgames, counts, results, taken)
 
 
 def room_for() -> int:

@@ -23,7 +23,7 @@ THREES = (0, 1, 2, *(3 * 2 ** (i - 3) for i in range(3, 16)))
 
 def tiles_of(game: str) -> tuple[int, ...]:
     """Index -> tile number, for the known games."""
-    return POWERS_OF_TWO if game == "2048" else THREES
+    return POWERS_OF_TWO if game.startswith("2048") else THREES
 
 
 @dataclass

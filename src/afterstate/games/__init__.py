@@ -23,6 +23,7 @@ REGISTRY = {
     "threes": "threes",
     "threes-phone": "threes_phone",
 }
+PRACTICE = {"2048-block": "block"}  # parts of a game, to be trained and handed to its players; nobody plays them
 __getattr__ = lazily(__name__, {"Game": ".game", "Rules": ".game", "State": ".play", "Afterstate": ".play"})
 
 
@@ -32,9 +33,10 @@ def names() -> list[str]:
 
 def get(name: str, **parameters: float) -> Game:
     """The game of this name; 2048 takes `four_rate`, the share of fours among the new tiles."""
-    if name not in REGISTRY:
+    known = REGISTRY | PRACTICE
+    if name not in known:
         raise Mistake(f"unknown game {name!r}: write one of {', '.join(REGISTRY)}")
-    module = importlib.import_module(f".{REGISTRY[name]}", __package__)
+    module = importlib.import_module(f".{known[name]}", __package__)
     if parameters and name != "2048":
         raise Mistake(f"{name} takes no parameters, 2048 takes four_rate")
     if "four_rate" in parameters and not 0 <= parameters["four_rate"] <= 1:

@@ -72,7 +72,7 @@ def _check_seat(seat: Mapping[str, Array], size: int, game: Game) -> None:
 def _check_positions(game: Game, boards: Array, auxes: Array) -> None:
     """Large tiles, hints, bags and decks must be ones that the game can write and read back."""
     used = np.flatnonzero(auxes)
-    if game.name == "2048":
+    if game.max_draws == 1:  # no next tile to be known
         pairs = {(int(boards[i]), int(auxes[i])) for i in used}
     else:
         pairs = {(0, aux) for aux in np.unique(auxes[used]).tolist()}

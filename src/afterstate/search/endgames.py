@@ -28,6 +28,7 @@ slides that are as good.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -39,6 +40,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from afterstate.games import Game, Mistake
+from afterstate.games.block import CELLS as BLOCK
+from afterstate.games.block import GIVEN, THIRD
 from afterstate.games.board import ONE, ZERO, Board, symmetry, tile_at, tiles_above, turn, turn_back, with_tile
 from afterstate.games.compiler import Array, kernel, rule, rule_for
 from afterstate.games.g2048 import slide_left, sum_of_tiles
@@ -49,24 +52,25 @@ from .kinds import Number
 Chain: TypeAlias = tuple[int, ...]  # the cells of the links, the largest link first
 
 SNAKE: Chain = (0, 1, 2, 3, 7, 6)
-FEWEST, MOST = 5, 6  # links; the chain of fewest is the snake without its end
+FEWEST = 5  # links
+CHAINS = (SNAKE[:FEWEST], SNAKE, BLOCK[:FEWEST], BLOCK)
 SIZES = 16
 ROOM = 64  # how far the sum of the small tiles may go beyond the target
 KEPT = 3  # sums whose chances are at hand: one, and the two that a new tile leads to
 CERTAIN, NONE = np.float32(1), np.float32(0)
 WHOLE = 65535  # a chance of 1, where it is kept in 16 bits
 PART, HALF = np.float32(1 / WHOLE), np.float32(0.5)
-LEAST = 0.6  # with less hope than this by the tables, the search is on its own
+LEAST = (0.6, 0.02)  # with less hope than this beside a snake, beside a block, the search is on its own
 CLOSE = 0.0003  # slides whose chances differ by less are equal
 
 
 class Endgames(NamedTuple):
-    """The best slides with some chains, by their number of links and the exponent of their target."""
+    """The best slides with some chains, by chain and the exponent of its target."""
 
     slides: Any  # [positions / 2] uint8, a bit for each of the best slides; the lower half of a byte comes first
     ranks: Any  # [low halves of all tables] int32
     offsets: Any  # [high halves of all tables] int64, where the positions of a high half begin: an even number
-    places: Any  # [links - FEWEST, target, 2] int64, where ranks and offsets of a table begin; -1 where there is none
+    places: Any  # [chain, target, 2] int64, where ranks and offsets of a table begin; -1 where there is none
 
 
 class Layout(NamedTuple):
@@ -99,6 +103,16 @@ class Rules(NamedTuple):
 def limit_of(target: Number) -> Number:
     """The largest sum of small tiles that a table knows."""
     return (1 << target) + ROOM
+
+
+def kind_of(chain: Chain) -> int:
+    """Where a chain has its tables; shapes that nobody plays take the place of a snake."""
+    return CHAINS.index(chain) if chain in CHAINS else len(chain) - FEWEST
+
+
+def least_of(chain: Chain) -> float:
+    """The chance from which on a table is followed."""
+    return LEAST[kind_of(chain) // 2]
 
 
 def mask_of(chain: Chain) -> np.uint64:
@@ -182,6 +196,7 @@ def make_choose(chain: Chain, four_rate: float) -> Callable[..., Any]:
     """`choose(chances, ranks, rows, board, total)`: the chance of a position, and its best slides as bits."""
     links, others, last, key = mask_of(chain), mask_of(chain[:-1]), chain[-1], (chain, four_rate)
     twos, fours, number_of = np.float32(1.0 - four_rate), np.float32(four_rate), make_number_of(chain)
+    least = np.float32(least_of(chain))
 
     @rule_for(*key)
     def in_place(chances: Chances, ranks: Array, before: Board, after: Board, total: int) -> Number:
@@ -228,14 +243,14 @@ def make_choose(chain: Chain, four_rate: float) -> Callable[..., Any]:
                 best = max(best, chance)
             if best >= NONE:
                 break
-        return max(best, NONE), slides if best >= np.float32(LEAST) else 0
+        return max(best, NONE), slides if best >= least else 0
 
     return choose
 
 
 def make_choose_in(chain: Chain, four_rate: float) -> Callable[..., Any]:
     """`choose_in(endgames, chances, rows, layout, total, high, first, step)`: positions with sum and high half."""
-    choose, kind = make_choose(chain, four_rate), len(chain) - FEWEST
+    choose, kind = make_choose(chain, four_rate), kind_of(chain)
     ones = np.uint64(sum(1 << 4 * cell for cell in chain))
     steps = np.uint64(sum(i << 4 * cell for i, cell in enumerate(reversed(chain))))
 
@@ -276,12 +291,14 @@ def make_choose_in(chain: Chain, four_rate: float) -> Callable[..., Any]:
 @cache
 def make_look(chain: Chain) -> Callable[..., Any]:
     """`look(endgames, turned)`: the best slides of a board that lies as in the table; 0 where none are known."""
-    kind, links, number_of = len(chain) - FEWEST, mask_of(chain), make_number_of(chain)
+    kind, links, number_of = kind_of(chain), mask_of(chain), make_number_of(chain)
+    practised = chain in CHAINS[2:]  # nobody builds a block but who has practised it
 
     @rule_for(chain)
     def look(endgames: Endgames, turned: Board) -> Number:
         target = tile_at(turned, chain[-1])
         known = endgames.places[kind, target, 0] >= 0 and (tiles_above(turned, target) & ~links) == ZERO
+        known = known and (not practised or tile_at(turned, chain[GIVEN - 1]) == THIRD)
         for i in range(1, len(chain)):
             known = known and tile_at(turned, chain[i]) < tile_at(turned, chain[i - 1])
         if not known or np.int64(sum_of_tiles(turned & ~links, ZERO)) > limit_of(np.int64(target)):
@@ -317,14 +334,16 @@ def turned_action(action: int, k: int) -> int:
 @cache
 def make_best_slides() -> Callable[..., Any]:
     """`best_slides(endgames, board)`: the best slides by the tables, as bits; 0 where none are known."""
-    look_at_fewer, look_at_more = make_look(SNAKE[:FEWEST]), make_look(SNAKE)
+    five, six, five_of_block, six_of_block = (make_look(chain) for chain in CHAINS)
 
     @rule_for()
     def best_slides(endgames: Endgames, board: Board) -> Number:
         for i in range(16):
             k = i & 7
             turned = symmetry(board, k)
-            found = look_at_fewer(endgames, turned) if i < 8 else look_at_more(endgames, turned)
+            found = five(endgames, turned) if i < 8 else six(endgames, turned)
+            if found == 0:
+                found = five_of_block(endgames, turned) if i < 8 else six_of_block(endgames, turned)
             if found != 0:
                 slides = 0
                 for action in range(4):
@@ -344,7 +363,8 @@ def leave(endgames: Any, board: Board, values: Array) -> None:
 def make_overrule() -> Callable[..., Any]:
     """`overrule(endgames, board, values)`: where a table has the board, it decides.
 
-    A slide that is not among the best gets a value below theirs.
+    A slide that is not among the best gets a value below theirs. One that is may be new to the search, which has then
+    no value for it (nan).
     """
     best_slides = make_best_slides()
 
@@ -352,11 +372,14 @@ def make_overrule() -> Callable[..., Any]:
     def overrule(endgames: Endgames, board: Board, values: Array) -> None:
         slides, best = best_slides(endgames, board), -np.inf
         for action in range(4):
-            if (slides >> action) & 1:
+            if (slides >> action) & 1 and not math.isnan(values[action]):
                 best = max(best, values[action])
         for action in range(4):
             if slides != 0 and (slides >> action) & 1 == 0 and values[action] >= best:
-                values[action] = best - 1.0
+                values[action] = best - 2.0 if best > -np.inf else -1.0
+        for action in range(4):
+            if (slides >> action) & 1 and math.isnan(values[action]):
+                values[action] = best - 1.0 if best > -np.inf else 0.0
 
     return overrule
 
@@ -376,7 +399,7 @@ def all_halves(target: int, cells: Sequence[int]) -> tuple[Array, Array]:
 def lay_out(tables: Sequence[tuple[Chain, int]]) -> tuple[Endgames, list[Layout], int]:
     """Tables of (chain, target) with no room for the slides yet, what is in them, and how many bytes they need."""
     layouts: list[Layout] = []
-    ranks, offsets, places = [], [], np.full((MOST - FEWEST + 1, SIZES, 2), -1, np.int64)
+    ranks, offsets, places = [], [], np.full((len(CHAINS), SIZES, 2), -1, np.int64)
     positions = ranked = begun = 0
     for chain, target in tables:
         (low_boards, low_sums), (high_boards, high_sums) = (all_halves(target, cells) for cells in halves_of(chain))
@@ -387,7 +410,7 @@ def lay_out(tables: Sequence[tuple[Chain, int]]) -> tuple[Endgames, list[Layout]
         )
         lengths = np.where(high_sums <= limit, starts[np.maximum(limit - high_sums, 0) // 2 + 1], 0)
         ends = positions + np.cumsum(lengths + lengths % 2)
-        places[len(chain) - FEWEST, target] = ranked, begun
+        places[kind_of(chain), target] = ranked, begun
         ranks.append(np.argsort(by_rank, kind="stable").astype(np.int32))
         offsets.append(np.concatenate([[positions], ends[:-1]]))
         positions, ranked, begun = int(ends[-1]), ranked + by_rank.size, begun + high_sums.size
@@ -432,7 +455,7 @@ def solve(game: Game, tables: Sequence[tuple[Chain, int]], threads: int = 0) -> 
 def solve_table(game: Game, endgames: Endgames, chain: Chain, target: int, layout: Layout, threads: int) -> Chances:
     """Fill in the best slides of one table; returns the chances with the smallest sums."""
     expect, choose = make_loops(chain, game.parameters["four_rate"])
-    ranks, chances = endgames.ranks[endgames.places[len(chain) - FEWEST, target, 0] :], new_chances(layout, np.zeros)
+    ranks, chances = endgames.ranks[endgames.places[kind_of(chain), target, 0] :], new_chances(layout, np.zeros)
     parts = list(pairwise(np.linspace(0, layout.high_sums.size, 16 * threads + 1).astype(int)))
     with ThreadPoolExecutor(threads) as pool:
         for total in sums_of(layout):

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from afterstate.games import Game, Mistake
-from afterstate.games.board import Board
+from afterstate.games.board import Board, symmetry
 from afterstate.games.compiler import Array, kernel, rule_for
 from afterstate.values.folding import SMALLEST_HOLE
 
 from . import downgrade as halving
 from .agents import Agent, Memory
-from .endgames import FEWEST, SNAKE, Chain, leave, make_overrule, solved_once
-from .expectimax import MOST_LAYERS, MOVES, best_of_values, make_expectimax, new_desk
+from .block import NOWHERE, as_practised, block_wanted, find_block
+from .endgames import BLOCK, FEWEST, SNAKE, Chain, leave, make_overrule, solved_once, turned_action
+from .expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
 from .kinds import Number
-from .leaves import network_leaves
+from .leaves import Leaves, network_leaves
 from .mcts import Settings, make_mcts
 from .mcts import new_tree as new_value_tree
 from .rollouts import make_flat
@@ -87,8 +88,8 @@ def depth_of(spec: Spec) -> tuple[int, int, float]:
 
 def tables_wanted(spec: Spec, game: Game) -> list[tuple[Chain, int]]:
     """The endgames to be solved, (chain, target): those with six and with five links, all targets up to one each."""
-    tables = []
-    for name, chain in (("endgames", SNAKE), ("wide", SNAKE[:FEWEST])):
+    tables, chains = [], (SNAKE, BLOCK) if "block" in spec.options else (SNAKE,)
+    for name, links in (("endgames", len(SNAKE)), ("wide", FEWEST)):
         if (tile := spec.options.get(name)) is None:
             continue
         if game.name != "2048":
@@ -96,31 +97,72 @@ def tables_wanted(spec: Spec, game: Game) -> list[tuple[Chain, int]]:
         if tile not in ENDGAME_TILES:
             raise Mistake(f"{name}={tile} in {spec.text!r}: write one of {', '.join(ENDGAME_TILES)}")
         smaller = ENDGAME_TILES[: ENDGAME_TILES.index(tile) + 1]
-        tables += [(chain, halving.exponent_of(int(one))) for one in smaller]
+        tables += [(chain[:links], halving.exponent_of(int(one))) for chain in chains for one in smaller]
     return tables
+
+
+def make_search(game: Game, leaves: Leaves, mode: int, use_table: bool, narrow: bool) -> Callable[..., Any]:
+    """`search(desk, plan, board, aux, out)`: the value of each move, by layers, by empty cells, or within a budget."""
+    root_values, deepen, layers_for = make_expectimax(game, leaves, use_table, narrow)
+
+    @rule_for("search", game.key, leaves.key, mode, use_table, narrow)
+    def search(desk: Desk, plan: Array, board: Board, aux: np.uint64, out: Array) -> None:
+        if mode == 2:
+            deepen(desk, board, aux, plan[NODES], plan[SECONDS], plan[PRUNE], out)
+        else:
+            layers = layers_for(board) if mode == 1 else np.int64(plan[LAYERS])
+            root_values(desk, board, aux, layers, plan[PRUNE], out)
+
+    return search
+
+
+def make_think(game: Game, search: Callable[..., Any], solved: bool, *key: object) -> Callable[..., Any]:
+    """`think(memory, board, aux, out)`: search, and follow the endgames where they are solved."""
+    smaller, overrule = make_smaller(game), make_overrule() if solved else leave
+
+    @rule_for("think", *key)
+    def think(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
+        desk, plan, endgames = memory[0], memory[1], memory[3]
+        seen, seen_aux = smaller(board, aux, plan[THRESHOLD], plan[HOLE])
+        search(desk, plan, seen, seen_aux, out)
+        overrule(endgames, board, out)
+
+    return think
+
+
+def make_hand_over(
+    think: Callable[..., Any], search_block: Callable[..., Any], solved: bool, *key: object
+) -> Callable[..., Any]:
+    """`think` with a second network, for the boards that this one has practised."""
+    overrule = make_overrule() if solved else leave
+
+    @rule_for("hand over", *key)
+    def hand_over(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
+        plan, endgames, desk, values = memory[1], memory[3], memory[4], memory[5]
+        k = find_block(desk.rows, board, aux)
+        if k == NOWHERE:
+            think(memory, board, aux, out)
+            return
+        search_block(desk, plan, as_practised(symmetry(board, k)), aux, values)
+        for action in range(MOVES):
+            out[action] = values[turned_action(action, k)]
+        overrule(endgames, board, out)
+
+    return hand_over
 
 
 def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
     """Greedy and expectimax, by layers, by empty cells, or by iterative deepening within a budget."""
-    plan, leaves = _expectimax_plan(spec, game, model), network_leaves(model)
-    bits = spec.whole("table", TABLE_BITS, 0, 28)
-    width = depth_of(spec)[1]
-    tools, best_of = make_expectimax(game, leaves, bits > 0, width < MOVES), best_of_values()
-    root_values, deepen, layers_for, smaller = tools.root_values, tools.deepen, tools.layers_for, make_smaller(game)
-    mode, tables = LAYER_MODES[spec.unit], tables_wanted(spec, game)
-    overrule = make_overrule() if tables else leave
-    kind = ("expectimax", game.key, leaves.key, mode, bits > 0, width < MOVES, bool(tables))
-
-    @rule_for("think", *kind)
-    def think(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
-        desk, plan, _, endgames = memory
-        seen, seen_aux = smaller(board, aux, plan[THRESHOLD], plan[HOLE])
-        if mode == 2:
-            deepen(desk, seen, seen_aux, plan[NODES], plan[SECONDS], plan[PRUNE], out)
-        else:
-            layers = layers_for(seen) if mode == 1 else np.int64(plan[LAYERS])
-            root_values(desk, seen, seen_aux, layers, plan[PRUNE], out)
-        overrule(endgames, board, out)
+    plan, leaves, best_of = _expectimax_plan(spec, game, model), network_leaves(model), best_of_values()
+    bits, width, tables = spec.whole("table", TABLE_BITS, 0, 28), depth_of(spec)[1], tables_wanted(spec, game)
+    how = (LAYER_MODES[spec.unit], bits > 0, width < MOVES)
+    kind: tuple[object, ...] = ("expectimax", game.key, leaves.key, *how, bool(tables))
+    think = make_think(game, make_search(game, leaves, *how), bool(tables), *kind)
+    block = block_wanted(spec, game)
+    practised = network_leaves(block) if block else leaves
+    if block:
+        kind = (*kind, practised.key)
+        think = make_hand_over(think, make_search(block.game, practised, *how), bool(tables), *kind)
 
     @kernel(*kind, title=f"{spec.name} for {game.title} on {model.network.name}")
     def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
@@ -134,7 +176,8 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
 
     def new_memory() -> Memory:
         endgames = solved_once(game, tuple(tables)) if tables else ()
-        return new_desk(game, leaves, bits, width), plan, np.zeros(4), endgames
+        second = (new_desk(block.game, practised, bits, width), np.zeros(MOVES)) if block else ()
+        return new_desk(game, leaves, bits, width), plan, np.zeros(MOVES), endgames, *second
 
     return Agent(spec.text, game, kind, decide, new_memory, values_of, model)
 

@@ -1,0 +1,100 @@
+"""Practice for the hardest part of 2048: lay the next three large tiles below the first three.
+
+         .  16384   8192   4096               .  16384   8192   4096
+         .      .      .      .     --->      .    512   1024   2048
+         .      .      .      .               .      .      .      .
+         .      .      .      .               .      .      .      .
+
+Two rows of three leave a better shape for the small tiles than a snake does, but a player of whole games never builds
+them, so it never learns to (docs/findings.md). This is 2048 with three rules more. A link that lies in its place
+stays there: slides that would move it are not legal, unless the last one in place merges; only while nothing lies
+below it, the row may go to the wall and come back. Each new link earns points, the last one most. The game ends when
+all six are there, and what comes then can be solved (search/endgames.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from . import g2048
+from .board import ONE, ZERO, Board, Whole, tile_at
+from .compiler import Array, rule, rule_for
+from .game import Game
+
+NAME = "2048-block"
+CELLS = (1, 2, 3, 7, 6, 5)  # of the links, the largest first
+GIVEN, ALL = 3, 6
+LARGEST_LINK = 14
+THIRD = np.uint64(LARGEST_LINK - GIVEN + 1)  # the last of the links that were given
+LINK_POINTS, LAST_POINTS = 20_000, 100_000
+NIBBLE = np.uint64(4)
+MASKS = tuple(np.uint64(sum(15 << 4 * cell for cell in CELLS[:n])) for n in range(ALL + 1))
+LINKS = tuple(
+    np.uint64(sum((LARGEST_LINK - i) << 4 * cell for i, cell in enumerate(CELLS[:n]))) for n in range(ALL + 1)
+)
+
+
+@rule
+def links_in(board: Board) -> int:
+    """How many links lie in their places, one after the other; 0 if not even those that were given."""
+    if (board & MASKS[GIVEN]) != LINKS[GIVEN]:
+        return 0
+    n = GIVEN
+    while n < ALL and (board & MASKS[n + 1]) == LINKS[n + 1]:
+        n += 1
+    return n
+
+
+@rule
+def at_wall(board: Board) -> bool:
+    """Does the row lie one cell beside its place?"""
+    return bool((board & MASKS[GIVEN] >> NIBBLE) == LINKS[GIVEN] >> NIBBLE)
+
+
+@rule
+def merged(board: Board, after: Board, links: int) -> bool:
+    """Has the last link in place become the next larger tile, with the others where they were?"""
+    others, last = MASKS[links - 1], CELLS[links - 1]
+    return (after & others) == (board & others) and tile_at(after, last) == tile_at(board, last) + ONE
+
+
+@rule_for()
+def slide(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Board, np.uint64, Whole]:
+    """As in 2048, but links that lie in their places stay there."""
+    after, after_aux, reward = g2048.slide(rows, board, aux, action)
+    before, now = links_in(board), links_in(after)
+    if before < ALL and now >= max(before, GIVEN):
+        for _ in range(max(before, GIVEN), now):
+            reward += LINK_POINTS
+        if now == ALL:
+            reward += LAST_POINTS - LINK_POINTS
+        return after, after_aux, reward
+    if GIVEN <= before < ALL and merged(board, after, before):
+        return after, after_aux, reward + LAST_POINTS
+    if before <= GIVEN and at_wall(after):
+        return after, after_aux, reward
+    return board, aux, np.int64(0)
+
+
+@cache
+def game() -> Game:
+    whole = g2048.game()
+    deal = whole.rules.deal
+
+    @rule_for()
+    def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
+        board, aux, rng = deal(LINKS[GIVEN], ZERO, rng)
+        return deal(board, aux, rng)
+
+    return replace(
+        whole,
+        name=NAME,
+        key=NAME,
+        title="the block of 2048",
+        summary="practice: lay 2048, 1024 and 512 below 4096, 8192 and 16384",
+        rules=whole.rules._replace(start=start, slide=slide),
+        parameters={},
+    )

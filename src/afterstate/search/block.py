@@ -1,0 +1,66 @@
+"""Where a player of 2048 hands over to one that has practised the block (games/block.py), and what that one sees.
+
+That is where three large tiles lie in a row, the smallest of them a 4096 in a corner, or one cell before it, and
+everything else is smaller; but not where a 2048 lies in the corner, and a snake has begun. With 16384 and 8192 for
+the first two, whatever they are, the board is, turned, one of the practice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from afterstate.games import Game, Mistake
+from afterstate.games.block import CELLS, GIVEN, LINKS, MASKS, NAME, THIRD, slide
+from afterstate.games.board import ONE, ZERO, Board, symmetry, tile_at, tiles_above
+from afterstate.games.compiler import Array, rule
+
+from .specs import Spec
+
+if TYPE_CHECKING:
+    from afterstate.values.files import Model
+
+NOWHERE = -1
+CORNER = CELLS[GIVEN - 1]
+NIBBLE = np.uint64(4)
+
+
+@rule
+def as_practised(turned: Board) -> Board:
+    """The position of the practice that a turned board is; 0 if it is none."""
+    aside = 0 if tile_at(turned, CORNER) == THIRD else 1  # cells that the row is away from its place
+    row, links = MASKS[GIVEN] >> (NIBBLE * np.uint64(aside)), LINKS[GIVEN] >> (NIBBLE * np.uint64(aside))
+    fits = (tiles_above(turned, THIRD - ONE) & ~row) == ZERO and tile_at(turned, CORNER - aside) == THIRD
+    for i in range(1, GIVEN):
+        fits = fits and tile_at(turned, CELLS[i] - aside) < tile_at(turned, CELLS[i - 1] - aside)
+    snake = aside == 1 and tile_at(turned, CORNER) == THIRD - ONE
+    return (turned & ~row) | links if fits and not snake else ZERO
+
+
+@rule
+def find_block(rows: Array, board: Board, aux: np.uint64) -> int:
+    """How to turn a board that is to be handed over, by `symmetry`; NOWHERE if it is not."""
+    for k in range(8):
+        seen = as_practised(symmetry(board, k))
+        if seen != ZERO and aux == ZERO:
+            for action in range(4):
+                if slide(rows, seen, ZERO, action)[0] != seen:
+                    return k
+    return NOWHERE
+
+
+def block_wanted(spec: Spec, game: Game) -> Model | None:
+    """The model that has practised the block, where a player is to have one: block=FILE."""
+    from afterstate.values.files import open_model
+
+    if "block" not in spec.options:
+        return None
+    if game.name != "2048":
+        raise Mistake(f"block in {spec.text!r}: the block is for 2048")
+    model = open_model(spec.options["block"])
+    if model.game.name != NAME:
+        raise Mistake(
+            f"block={spec.options['block']} has learnt {model.game.name}: train one with afterstate train {NAME}"
+        )
+    return model
