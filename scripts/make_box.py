@@ -26,6 +26,14 @@ from afterstate.values.files import Model, open_model, save_model, write_trainin
 
 RECIPES = {
     "2048": TrainConfig(game="2048", network="4x6+squares", fold="8192", decay=0.5, threads=2, seconds=600),
+    "2048-block": TrainConfig(
+        game="2048-block",
+        network="4x6+squares",
+        decay=0.5,
+        phases="tc:1:0.5,soften:1:0.2,soften:1>0.05:0.3",
+        threads=1,
+        moves=1_000_000_000,
+    ),
     "threes": TrainConfig(game="threes", network="4x6+squares", threads=2, seconds=600),
     "threes-phone": TrainConfig(
         game="threes-phone",

@@ -487,7 +487,9 @@ def test_a_search_there_hands_over_to_the_network_that_has_practised(tmp_path: P
                 action = int(agent.decide(memory, *position[:2], 0, np.uint64(1))[0])
                 position = moved_here(lesson, action, *position)
         assert tuple(after[k][place] for k in (1, 2, 3)) == position
-    assert [find_block(lesson.game.rows, pack(b), np.uint64(0)) != NOWHERE for b in BLOCKS] == [True] * 4 + [False] * 2
+    assert [find_block(lesson.game.rows, pack(b), np.uint64(0)) != NOWHERE for b in BLOCKS] == [True] * 4 + [
+        False
+    ] * 2
 
 
 def test_values_are_read_from_the_network_once() -> None:

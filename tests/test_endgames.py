@@ -19,11 +19,13 @@ from afterstate.games.board import pack, symmetry, unpack
 from afterstate.search import endgames, players
 from afterstate.search.agents import make_agent
 from afterstate.search.endgames import (
+    BLOCK,
     CLOSE,
-    LEAST,
     SNAKE,
+    Chain,
     Endgames,
     lay_out,
+    least_of,
     make_best_slides,
     make_overrule,
     solve,
@@ -31,20 +33,21 @@ from afterstate.search.endgames import (
 from afterstate.search.specs import parse_spec
 
 GAME = games.get("2048")
+LEAST = least_of(SNAKE)
 Cells = tuple[int, ...]
 
 
 @cache
-def tables(*wanted: tuple[int, int]) -> Endgames:
+def tables(*wanted: tuple[int, int], shape: Chain = SNAKE) -> Endgames:
     """The endgames with so many links and so large a target."""
-    return solve(GAME, [(SNAKE[:links], target) for links, target in wanted], threads=2)
+    return solve(GAME, [(shape[:links], target) for links, target in wanted], threads=2)
 
 
-def board_of(links: int, target: int, small: dict[int, int], step: int = 1) -> list[int]:
+def board_of(links: int, target: int, small: dict[int, int], step: int = 1, shape: Chain = SNAKE) -> list[int]:
     """A chain that falls by `step` down to the target, and small tiles by their cells."""
     cells = [0] * 16
-    for i, cell in enumerate(SNAKE[:links]):
-        cells[cell] = target + step * (links - 1 - i)
+    for i, cell in enumerate(shape[:links]):
+        cells[cell] = 14 - i if shape == BLOCK and i < 3 else target + step * (links - 1 - i)
     for cell, tile in small.items():
         cells[cell] = tile
     return cells
@@ -59,8 +62,8 @@ def slides_by_table(solved: Endgames, cells: Any) -> list[int]:
 class Reference:
     """The chances of slides, from the rules: exact, slow, with nothing of the package in it."""
 
-    def __init__(self, links: int, target: int) -> None:
-        self.links, self.target, self.limit = SNAKE[:links], target, 2**target + 64
+    def __init__(self, links: int, target: int, shape: Chain = SNAKE) -> None:
+        self.links, self.target, self.limit = shape[:links], target, 2**target + 64
         self.chance = cache(self._chance)
 
     def outcome(self, before: Cells, after: Cells) -> float | None:
@@ -100,27 +103,30 @@ class Reference:
         return max(self.slides(cells).values(), default=0.0) if small <= self.limit else 0.0
 
 
-def crowded(links: int, target: int, number: int, least: float, most: float) -> list[Cells]:
+def crowded(links: int, target: int, number: int, least: float, most: float, shape: Chain = SNAKE) -> list[Cells]:
     """Positions with at most two empty cells (so that the reference comes to an end) and chances in this range."""
-    random, found, chance = np.random.default_rng(1), [], Reference(links, target).chance
-    free = [cell for cell in range(16) if cell not in SNAKE[:links]]
+    random, found, chance = np.random.default_rng(1), [], Reference(links, target, shape).chance
+    free = [cell for cell in range(16) if cell not in shape[:links]]
     while len(found) < number:
         taken = random.permutation(free)[random.integers(0, 3) :]
-        cells = board_of(links, target, {int(cell): int(random.integers(1, target + 1)) for cell in taken})
+        small = {int(cell): int(random.integers(1, target + 1)) for cell in taken}
+        cells = board_of(links, target, small, shape=shape)
         if least <= chance(tuple(cells)) <= most:
             found.append(tuple(cells))
     return found
 
 
+@pytest.mark.parametrize("shape", [SNAKE, BLOCK])
 @pytest.mark.parametrize(("links", "target"), [(6, 2), (5, 2), (6, 3), (5, 3)])
-def test_best_slides_are_those_of_the_rules(links: int, target: int) -> None:
-    solved, reference, played = tables((links, target)), Reference(links, target), set()
-    number = 30 if target == 2 else 12
-    for cells in (*crowded(links, target, number, LEAST, 0.999), *crowded(links, target, number, 0.0, 1.0)):
+def test_best_slides_are_those_of_the_rules(links: int, target: int, shape: Chain) -> None:
+    solved, reference, played = tables((links, target), shape=shape), Reference(links, target, shape), set()
+    number, least = 30 if target == 2 else 12, least_of(shape)
+    some = crowded(links, target, number, least, 0.999, shape) + crowded(links, target, number, 0.0, 1.0, shape)
+    for cells in some:
         chances, slides = reference.slides(cells), slides_by_table(solved, cells)
         best = max(chances.values(), default=0.0)
-        if abs(best - LEAST) > 1e-3:
-            assert bool(slides) == (best > LEAST)
+        if abs(best - least) > 1e-3:
+            assert bool(slides) == (best > least)
         for action, chance in chances.items():
             if slides and abs(best - chance - CLOSE) > 2e-4:
                 assert (action in slides) == (chance > best - CLOSE)
@@ -179,6 +185,8 @@ def test_the_table_decides_whichever_way_the_board_is_turned() -> None:
     assert overruled(solved, pack(cells), values) == [1000.0 if action in slides else 999.0 for action in range(4)]
     illegal = [math.nan if action not in slides else 1000.0 for action in range(4)]
     assert np.array_equal(overruled(solved, pack(cells), illegal), illegal, equal_nan=True)
+    unknown = [math.nan if action in slides else 1000.0 for action in range(4)]  # the search knows only other ones
+    assert np.nanargmax(overruled(solved, pack(cells), unknown)) in slides
     for k in range(8):
         turned = np.uint64(symmetry(pack(cells), k))
         found = {int(slid(turned, action)) for action in slides_by_table(solved, unpack(turned))}
@@ -259,15 +267,24 @@ def test_wrong_words(game: str, spec: str, words: str) -> None:
         make_agent(spec, games.get(game), tiny_model(game))
 
 
+def test_a_block_is_looked_up_where_it_was_built_on_purpose() -> None:
+    solved = tables((6, 3), shape=BLOCK)
+    known = crowded(6, 3, 1, 0.2, 0.9, BLOCK)[0]
+    other = [tile - 1 if tile > 11 else tile for tile in known]
+    assert slides_by_table(solved, known) != []
+    assert slides_by_table(solved, other) == []  # the same small tiles, with 8192, 4096, 2048 in the row
+
+
 def test_which_tables_are_meant() -> None:
     def wanted(spec: str) -> list[tuple[int, int]]:
         tables = players.tables_wanted(parse_spec(spec), GAME)
-        assert all(chain == SNAKE[: len(chain)] for chain, _ in tables)
-        return [(len(chain), target) for chain, target in tables]
+        assert all(chain in (SNAKE[: len(chain)], BLOCK[: len(chain)]) for chain, _ in tables)
+        return [(len(chain) if chain[0] == 0 else -len(chain), target) for chain, target in tables]
 
     assert wanted("expectimax:deep") == []
     assert wanted("expectimax:deep,endgames=512") == [(6, 7), (6, 8), (6, 9)]
     assert wanted("expectimax:deep,wide=256,endgames=128") == [(6, 7), (5, 7), (5, 8)]
+    assert wanted("expectimax:deep,wide=128,endgames=128,block=x") == [(6, 7), (-6, 7), (5, 7), (-5, 7)]
 
 
 def test_tables_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

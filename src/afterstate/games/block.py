@@ -58,7 +58,7 @@ def at_wall(board: Board) -> bool:
 def merged(board: Board, after: Board, links: int) -> bool:
     """Has the last link in place become the next larger tile, with the others where they were?"""
     others, last = MASKS[links - 1], CELLS[links - 1]
-    return (after & others) == (board & others) and tile_at(after, last) == tile_at(board, last) + ONE
+    return bool((after & others) == (board & others) and tile_at(after, last) == tile_at(board, last) + ONE)
 
 
 @rule_for()
@@ -87,7 +87,7 @@ def game() -> Game:
     @rule_for()
     def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
         board, aux, rng = deal(LINKS[GIVEN], ZERO, rng)
-        return deal(board, aux, rng)
+        return deal(board, aux, rng)  # type: ignore[no-any-return]
 
     return replace(
         whole,

@@ -39,9 +39,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from afterstate.games import Game, Mistake
-from afterstate.games.block import CELLS as BLOCK
-from afterstate.games.block import GIVEN, THIRD
+from afterstate.games import Game, Mistake, block
 from afterstate.games.board import ONE, ZERO, Board, symmetry, tile_at, tiles_above, turn, turn_back, with_tile
 from afterstate.games.compiler import Array, kernel, rule, rule_for
 from afterstate.games.g2048 import slide_left, sum_of_tiles
@@ -53,6 +51,7 @@ Chain: TypeAlias = tuple[int, ...]  # the cells of the links, the largest link f
 
 SNAKE: Chain = (0, 1, 2, 3, 7, 6)
 FEWEST = 5  # links
+BLOCK: Chain = block.CELLS
 CHAINS = (SNAKE[:FEWEST], SNAKE, BLOCK[:FEWEST], BLOCK)
 SIZES = 16
 ROOM = 64  # how far the sum of the small tiles may go beyond the target
@@ -293,12 +292,13 @@ def make_look(chain: Chain) -> Callable[..., Any]:
     """`look(endgames, turned)`: the best slides of a board that lies as in the table; 0 where none are known."""
     kind, links, number_of = kind_of(chain), mask_of(chain), make_number_of(chain)
     practised = chain in CHAINS[2:]  # nobody builds a block but who has practised it
+    given, third = block.GIVEN, block.THIRD
 
     @rule_for(chain)
     def look(endgames: Endgames, turned: Board) -> Number:
         target = tile_at(turned, chain[-1])
         known = endgames.places[kind, target, 0] >= 0 and (tiles_above(turned, target) & ~links) == ZERO
-        known = known and (not practised or tile_at(turned, chain[GIVEN - 1]) == THIRD)
+        known = known and (not practised or tile_at(turned, chain[given - 1]) == third)
         for i in range(1, len(chain)):
             known = known and tile_at(turned, chain[i]) < tile_at(turned, chain[i - 1])
         if not known or np.int64(sum_of_tiles(turned & ~links, ZERO)) > limit_of(np.int64(target)):
@@ -376,10 +376,10 @@ def make_overrule() -> Callable[..., Any]:
                 best = max(best, values[action])
         for action in range(4):
             if slides != 0 and (slides >> action) & 1 == 0 and values[action] >= best:
-                values[action] = best - 2.0 if best > -np.inf else -1.0
+                values[action] = best - 1.0 if best > -np.inf else -1.0
         for action in range(4):
             if (slides >> action) & 1 and math.isnan(values[action]):
-                values[action] = best - 1.0 if best > -np.inf else 0.0
+                values[action] = best - 0.5 if best > -np.inf else 0.0
 
     return overrule
 

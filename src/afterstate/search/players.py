@@ -102,7 +102,7 @@ def tables_wanted(spec: Spec, game: Game) -> list[tuple[Chain, int]]:
 
 
 def make_search(game: Game, leaves: Leaves, mode: int, use_table: bool, narrow: bool) -> Callable[..., Any]:
-    """`search(desk, plan, board, aux, out)`: the value of each move, by layers, by empty cells, or within a budget."""
+    """`search(desk, plan, board, aux, out)`: values of the moves, by layers, by empty cells, or within a budget."""
     root_values, deepen, layers_for = make_expectimax(game, leaves, use_table, narrow)
 
     @rule_for("search", game.key, leaves.key, mode, use_table, narrow)
