@@ -469,12 +469,15 @@ BLOCKS = [  # for the network that has practised: pushed aside, at the wall, tur
 ]
 
 
-def test_a_search_there_hands_over_to_the_network_that_has_practised(tmp_path: Path) -> None:
+def test_a_search_there_hands_over_to_the_network_that_has_practised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("afterstate.search.players.tables_wanted", lambda spec, game: [])
     lesson, practised, boards = lesson_of(), lesson_of("2048-block", "01,56"), len(BLOCKS)
     weights, others = random_weights(lesson), random_weights(practised)
     file = save_model(Model(practised.game, practised.evaluator.network, others), tmp_path / "block.safetensors")
     model = Model(lesson.game, lesson.evaluator.network, weights)
-    agent = make_agent(f"expectimax:2,block={file}", lesson.game, model)
+    agent = make_agent(f"expectimax:2,endgames=128,block={file}", lesson.game, model)
     at = some_games(lesson, boards, BLOCKS)
     before = [array.copy_to_host() for array in at]
     results, taken = cuda.to_device(np.zeros((boards, 3), np.int64)), cuda.to_device(np.array([boards], np.int64))

@@ -15,6 +15,7 @@ from afterstate.arena.evaluate import Player
 from afterstate.cli import main
 from afterstate.games import Mistake, State
 from afterstate.games.board import pack, symmetry, unpack
+from afterstate.search import players
 from afterstate.search.agents import make_agent
 from afterstate.search.block import NOWHERE, as_practised, find_block
 from afterstate.values.files import open_model, save_model
@@ -141,10 +142,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Path]:
     return tiny_model("2048"), practised, file
 
 
-def test_a_player_hands_over(models: tuple[Any, Any, Path]) -> None:
+def test_a_player_hands_over(models: tuple[Any, Any, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """On boards of the practice it is the player of the practice, turned; on others it is itself."""
+    monkeypatch.setattr(players, "tables_wanted", lambda spec, game: [])
     model, practised, file = models
-    both = make_agent(f"expectimax:2,block={file}", WHOLE, model)
+    both = make_agent(f"expectimax:2,endgames=128,block={file}", WHOLE, model)
     alone, other = make_agent("expectimax:2", WHOLE, model), make_agent("expectimax:2", BLOCK, practised)
     handed = turned = 0
     for number, cells in enumerate(some_positions(300)):
@@ -177,9 +179,10 @@ def named(cells: tuple[int, ...], way: int) -> tuple[int, ...]:
     return tuple({first: 14, second: 13}.get(tile, tile) for tile in turned)
 
 
-def test_a_game_with_both(models: tuple[Any, Any, Path]) -> None:
+def test_games_with_both_and_endgames(models: tuple[Any, Any, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(players, "ENDGAME_TILES", ("8",))
     model, _, file = models
-    agent = make_agent(f"expectimax:1,block={file}", WHOLE, model)
+    agent = make_agent(f"expectimax:1,endgames=8,block={file}", WHOLE, model)
     games_played = Player(agent, keep_actions=False).play(3, 0, 4)
     assert (games_played.scores > 0).all()
 
@@ -188,9 +191,11 @@ def test_wrong_models_are_refused(models: tuple[Any, Any, Path], tmp_path: Path)
     model, _, file = models
     whole = save_model(model, tmp_path / "whole.safetensors")
     with pytest.raises(Mistake, match="has learnt 2048: train one with afterstate train 2048-block"):
-        make_agent(f"expectimax:2,block={whole}", WHOLE, model)
+        make_agent(f"expectimax:2,endgames=128,block={whole}", WHOLE, model)
     with pytest.raises(Mistake, match="no model"):
-        make_agent("expectimax:2,block=nothing.safetensors", WHOLE, model)
+        make_agent("expectimax:2,endgames=128,block=nothing.safetensors", WHOLE, model)
+    with pytest.raises(Mistake, match="add endgames=512"):
+        make_agent(f"expectimax:2,block={file}", WHOLE, model)
     with pytest.raises(Mistake, match="the block is for 2048"):
         make_agent(f"expectimax:2,block={file}", games.get("threes"), tiny_model("threes"))
 

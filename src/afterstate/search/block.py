@@ -58,6 +58,8 @@ def block_wanted(spec: Spec, game: Game) -> Model | None:
         return None
     if game.name != "2048":
         raise Mistake(f"block in {spec.text!r}: the block is for 2048")
+    if "endgames" not in spec.options:
+        raise Mistake(f"{spec.text!r} lays a block and cannot finish it: add endgames=512, which solves what follows")
     model = open_model(spec.options["block"])
     if model.game.name != NAME:
         raise Mistake(
