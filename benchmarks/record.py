@@ -1,0 +1,101 @@
+"""The record attempt of 2048 in one process: learn, solve endgames, play. A GPU with 128 GB; nothing is written.
+
+    python benchmarks/record.py --whole 740 --block 170 --games 2048
+
+One network learns whole games, a second one the block (docs/search.md); --block 0 does without it. What the flags
+mean in seconds, networks and results: docs/results/records.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from afterstate import games
+from afterstate.learning.config import TrainConfig
+from afterstate.learning.gpu.available import require_gpu
+from afterstate.learning.runs import Progress, Run
+from afterstate.search.players import depth_of, tables_wanted
+from afterstate.search.specs import parse_spec
+
+WHOLE = TrainConfig(fold="16384", by_age=True, phases="tc:1:0.35,soften:1:0.2,soften:1:0.15,soften:1>0.05:0.3")
+BLOCK = TrainConfig(game="2048-block", decay=0.5, phases="tc:1:0.4,soften:1:0.2,soften:1>0.05:0.4")
+SECONDS_A_LINE = 30.0
+SCORE, MOVES, LARGEST = 0, 1, 2
+
+
+def learn(config: TrainConfig) -> tuple[Any, Any]:
+    """The network as the kernels know it, and its weights, which stay on the GPU; all else goes back."""
+    from afterstate.learning.gpu.machine import cuda
+    from afterstate.learning.gpu.steps import Lesson
+
+    run, said = Run.begin(config, None), 0.0
+
+    def tell(line: Mapping[str, Any], at: Progress) -> None:
+        nonlocal said
+        if line and at.seconds > said + SECONDS_A_LINE:
+            said = at.seconds
+            print(
+                f"{config.game} {at.seconds:.0f} s, {at.moves / 1e9:.1f} G moves, mean {line['mean']:,.0f}",
+                flush=True,
+            )
+
+    run.train(tell)
+    trainer: Any = run.trainer
+    lesson, learner = Lesson(trainer.game, trainer.evaluator), trainer.learner
+    weights = learner.weights if learner.mean is None else learner.mean
+    learner.records = learner.graph = learner.weights = None
+    del run, trainer, learner
+    gc.collect()
+    cuda.current_context().deallocations.clear()
+    return lesson, weights
+
+
+def play(player: Any, number: int, seed: int, what: str) -> None:
+    player.play(1, seed, watch=lambda results: False)  # compiles
+    begin = time.perf_counter()
+    results = player.play(number, seed)
+    seconds = time.perf_counter() - begin
+    scores, largest = results[:, SCORE], results[:, LARGEST]
+    reached = ", ".join(f"{2**tile} {(largest >= tile).mean():.1%}" for tile in (14, 15, 16))
+    print(
+        f"{what}: {scores.mean():,.0f} ± {scores.std() / np.sqrt(number):,.0f} ({number:,} games, {reached}), "
+        f"{results[:, MOVES].sum() / seconds:,.0f} moves/s",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--network", default="8x7", help="of both")
+    parser.add_argument("--whole", type=float, default=740.0, help="seconds of learning whole games")
+    parser.add_argument("--block", type=float, default=170.0, help="seconds of practising the block")
+    parser.add_argument("--agent", default="expectimax:deep,endgames=512,wide=1024", help="without block=…")
+    parser.add_argument("--games", type=int, default=2048)
+    parser.add_argument("--flight", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=12345, help="of the games that are counted")
+    chosen = parser.parse_args()
+    require_gpu()
+    from afterstate.arena.gpu_endgames import solve_on_gpu
+    from afterstate.arena.gpu_search import GpuSearcher, Search
+    from afterstate.learning.gpu.play import GpuPlayer
+
+    both: dict[str, Any] = {"network": chosen.network, "device": "cuda", "flight": chosen.flight}
+    block = learn(replace(BLOCK, seconds=chosen.block, **both)) if chosen.block else None
+    whole = learn(replace(WHOLE, seconds=chosen.whole, **both))
+    play(GpuPlayer(*whole), 32 * chosen.games, chosen.seed, "greedy")
+    spec, game = parse_spec(chosen.agent + (",block=learnt" if block else "")), games.get("2048")
+    tables = tables_wanted(spec, game)
+    solved = solve_on_gpu(game, tables) if tables else None
+    player = GpuSearcher(whole[0], Search(*depth_of(spec)), whole[1], None, solved, block)
+    play(player, chosen.games, chosen.seed, chosen.agent + " and the block" * bool(block))
+
+
+if __name__ == "__main__":
+    main()
