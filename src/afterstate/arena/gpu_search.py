@@ -66,19 +66,24 @@ from .gpu_lists import (
     AFTERSTATES,
     COUNTS,
     FULL,
+    ILLEGAL,
     LEAF,
     PARTS,
     POSITION_ENDS,
     POSITIONS,
     QUESTIONS,
+    RESTING,
     SWEPT,
     TURN,
+    Afterstates,
+    Positions,
+    Roots,
+    Table,
     new,
     reserve,
 )
 
 POINT = float(1 << 30)  # values are whole numbers of so many parts of a point
-ILLEGAL, RESTING = -1, -2  # instead of the number of an afterstate
 ZERO, ONE = np.uint64(0), np.uint64(1)
 LONGEST_LOOK = 64  # places of the table in a row
 GRID = (1, 1) if SIMULATED else (1056, BLOCK)  # more threads of the simulator wait for each other
@@ -86,43 +91,6 @@ MOST_NODES = 1 << 12 if SIMULATED else 1 << 25
 BYTES_A_NODE = 176  # an afterstate, a position with four moves, two places in the table, a question
 GAMES_AT_ONCE = BLOCK if SIMULATED else 1 << 13
 STEPS_A_GRAPH = 1 if SIMULATED else 16
-
-
-class Afterstates(NamedTuple):
-    """Boards after a move, layer by layer."""
-
-    boards: Any  # [nodes] uint64
-    auxes: Any  # [nodes] uint64
-    shares: Any  # [nodes] float64, the probability of the path from the root
-    values: Any  # [nodes] int64
-
-
-class Positions(NamedTuple):
-    """What chance made of them, layer by layer."""
-
-    boards: Any  # [nodes] uint64
-    auxes: Any  # [nodes] uint64
-    shares: Any  # [nodes] float64, the probability of the path from the root, or LEAF
-    chances: Any  # [nodes] float64, the probability beside its siblings
-    parents: Any  # [nodes] int32, the afterstate before it
-    values: Any  # [nodes] int64, of leaves
-    entries: Any  # [nodes, width] int32, where the table knows the afterstates of the moves that are followed
-    rewards: Any  # [nodes, width] int32, of those moves, ILLEGAL where there are fewer
-
-
-class Table(NamedTuple):
-    """Where the afterstates of a step lie."""
-
-    keys: Any  # [entries] uint64, 0 where there is none
-    places: Any  # [entries] int32
-
-
-class Roots(NamedTuple):
-    """The moves to be compared."""
-
-    afterstates: Any  # [games, moves] int32, or ILLEGAL; RESTING where a game is not searched in this step
-    rewards: Any  # [games, moves] int32
-    ways: Any  # [games] int32, the symmetry by which the board was seen
 
 
 class Search(NamedTuple):
