@@ -387,15 +387,23 @@ def moved_here(lesson: Lesson, action: int, board: Any, aux: Any, rng: Any) -> t
     return board, aux, rng
 
 
+def moved_there(
+    searcher: GpuSearcher, boards: int, crowded: list[list[int]] = CROWDED
+) -> tuple[list[Any], list[Any], Any]:
+    """The games before and after their first move, and the results of those that were over."""
+    at = some_games(searcher.lesson, boards, crowded)
+    before = [array.copy_to_host() for array in at]
+    results, taken = cuda.to_device(np.zeros((boards, 3), np.int64)), cuda.to_device(np.array([boards], np.int64))
+    searcher.mover(at, results, taken, 1)
+    return before, [array.copy_to_host() for array in at], results.copy_to_host()
+
+
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_search_there_is_the_search_here(name: str) -> None:
     lesson, search = SEARCHES[name]
     weights, boards, best_of = random_weights(lesson), len(CROWDED), best_of_values()
-    searcher, at = GpuSearcher(lesson, search, weights), some_games(lesson, boards)
-    before = [array.copy_to_host() for array in at]
-    results, taken = cuda.to_device(np.zeros((boards, 3), np.int64)), cuda.to_device(np.array([boards], np.int64))
-    searcher.mover(at, results, taken, 1)
-    after, lists = [array.copy_to_host() for array in at], searcher.searches[0]
+    searcher = GpuSearcher(lesson, search, weights)
+    (before, after, results), lists = moved_there(searcher, boards), searcher.searches[0]
     values = lists.afterstates.values.copy_to_host()
     rewards, roots = (array.copy_to_host()[:boards] for array in (lists.roots.rewards, lists.roots.afterstates))
     for place in range(boards):
@@ -406,7 +414,7 @@ def test_a_search_there_is_the_search_here(name: str) -> None:
         if action >= 0:
             assert tuple(after[k][place] for k in (1, 2, 3)) == moved_here(lesson, action, *position)
         else:
-            assert results.copy_to_host()[place, 2] == lesson.game.rules.largest(*position[:2])
+            assert results[place, 2] == lesson.game.rules.largest(*position[:2])
             assert after[0][place] == -1
     assert after[5][:boards].tolist() == [int(after[0][place] >= 0) for place in range(boards)]
 
@@ -444,11 +452,8 @@ def test_a_search_there_plays_by_endgames(monkeypatch: pytest.MonkeyPatch) -> No
     lesson, search, boards, best_of = lesson_of(), Search(2), len(CHAINS), best_of_values()
     weights, solved = random_weights(lesson), solve(lesson.game, [(SNAKE, 2)])
     there = Endgames(*(cuda.to_device(array) for array in solved))
-    at, overrule = some_games(lesson, boards, CHAINS), make_overrule()
-    before = [array.copy_to_host() for array in at]
-    results, taken = cuda.to_device(np.zeros((boards, 3), np.int64)), cuda.to_device(np.array([boards], np.int64))
-    GpuSearcher(lesson, search, weights, endgames=there).mover(at, results, taken, 1)
-    after, differ = [array.copy_to_host() for array in at], 0
+    overrule, differ = make_overrule(), 0
+    before, after, _ = moved_there(GpuSearcher(lesson, search, weights, endgames=there), boards, CHAINS)
     for place in range(boards):
         values = searched_here(lesson, search, weights, before, place)
         plain = int(best_of(values))
@@ -478,11 +483,8 @@ def test_a_search_there_hands_over_to_the_network_that_has_practised(
     file = save_model(Model(practised.game, practised.evaluator.network, others), tmp_path / "block.safetensors")
     model = Model(lesson.game, lesson.evaluator.network, weights)
     agent = make_agent(f"expectimax:2,endgames=128,block={file}", lesson.game, model)
-    at = some_games(lesson, boards, BLOCKS)
-    before = [array.copy_to_host() for array in at]
-    results, taken = cuda.to_device(np.zeros((boards, 3), np.int64)), cuda.to_device(np.array([boards], np.int64))
-    GpuSearcher(lesson, Search(2), weights, block=(practised, others)).mover(at, results, taken, 1)
-    after, memory = [array.copy_to_host() for array in at], agent.new_memory()
+    searcher, memory = GpuSearcher(lesson, Search(2), weights, block=(practised, others)), agent.new_memory()
+    before, after, _ = moved_there(searcher, boards, BLOCKS)
     for place in range(boards):
         position = words(before[k][place] for k in (1, 2, 3))
         for practises in (False, True):  # a move of the one search, then one of the other

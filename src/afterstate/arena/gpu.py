@@ -65,8 +65,8 @@ def player_of(agent: Agent) -> Any:
     lesson, (layers, width, prune) = lesson_of(agent.model), depth_of(spec)
     tables = tables_wanted(spec, agent.game)
     if layers == 1:
-        if tables or "block" in spec.options:
-            raise Mistake(f"endgames and block on the GPU go with two layers or more, not with {spec.text}")
+        if tables:
+            raise Mistake(f"endgames on the GPU go with two layers or more, not with {spec.text}")
         from afterstate.learning.gpu.play import GpuPlayer
 
         return GpuPlayer(lesson, agent.model.weights, seen)

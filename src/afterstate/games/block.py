@@ -20,7 +20,7 @@ from functools import cache
 import numpy as np
 
 from . import g2048
-from .board import ONE, ZERO, Board, Whole, tile_at
+from .board import ONE, S4, ZERO, Board, Whole, tile_at
 from .compiler import Array, rule, rule_for
 from .game import Game
 
@@ -30,7 +30,6 @@ GIVEN, ALL = 3, 6
 LARGEST_LINK = 14
 THIRD = np.uint64(LARGEST_LINK - GIVEN + 1)  # the last of the links that were given
 LINK_POINTS, LAST_POINTS = 20_000, 100_000
-NIBBLE = np.uint64(4)
 MASKS = tuple(np.uint64(sum(15 << 4 * cell for cell in CELLS[:n])) for n in range(ALL + 1))
 LINKS = tuple(
     np.uint64(sum((LARGEST_LINK - i) << 4 * cell for i, cell in enumerate(CELLS[:n]))) for n in range(ALL + 1)
@@ -51,7 +50,7 @@ def links_in(board: Board) -> int:
 @rule
 def at_wall(board: Board) -> bool:
     """Does the row lie one cell beside its place?"""
-    return bool((board & MASKS[GIVEN] >> NIBBLE) == LINKS[GIVEN] >> NIBBLE)
+    return bool((board & MASKS[GIVEN] >> S4) == LINKS[GIVEN] >> S4)
 
 
 @rule
@@ -67,8 +66,7 @@ def slide(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Boa
     after, after_aux, reward = g2048.slide(rows, board, aux, action)
     before, now = links_in(board), links_in(after)
     if before < ALL and now >= max(before, GIVEN):
-        for _ in range(max(before, GIVEN), now):
-            reward += LINK_POINTS
+        reward += LINK_POINTS * (now - max(before, GIVEN))
         if now == ALL:
             reward += LAST_POINTS - LINK_POINTS
         return after, after_aux, reward

@@ -13,7 +13,7 @@ import numpy as np
 
 from afterstate.games import Game, Mistake
 from afterstate.games.block import CELLS, GIVEN, LINKS, MASKS, NAME, THIRD, slide
-from afterstate.games.board import ONE, ZERO, Board, symmetry, tile_at, tiles_above
+from afterstate.games.board import ONE, S4, ZERO, Board, symmetry, tile_at, tiles_above
 from afterstate.games.compiler import Array, rule
 
 from .specs import Spec
@@ -23,14 +23,13 @@ if TYPE_CHECKING:
 
 NOWHERE = -1
 CORNER = CELLS[GIVEN - 1]
-NIBBLE = np.uint64(4)
 
 
 @rule
 def as_practised(turned: Board) -> Board:
     """The position of the practice that a turned board is; 0 if it is none."""
     aside = 0 if tile_at(turned, CORNER) == THIRD else 1  # cells that the row is away from its place
-    row, links = MASKS[GIVEN] >> (NIBBLE * np.uint64(aside)), LINKS[GIVEN] >> (NIBBLE * np.uint64(aside))
+    row, links = MASKS[GIVEN] >> (S4 * np.uint64(aside)), LINKS[GIVEN] >> (S4 * np.uint64(aside))
     fits = (tiles_above(turned, THIRD - ONE) & ~row) == ZERO and tile_at(turned, CORNER - aside) == THIRD
     for i in range(1, GIVEN):
         fits = fits and tile_at(turned, CELLS[i] - aside) < tile_at(turned, CELLS[i - 1] - aside)

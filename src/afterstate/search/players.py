@@ -116,37 +116,34 @@ def make_search(game: Game, leaves: Leaves, mode: int, use_table: bool, narrow: 
     return search
 
 
-def make_think(game: Game, search: Callable[..., Any], solved: bool, *key: object) -> Callable[..., Any]:
-    """`think(memory, board, aux, out)`: search, and follow the endgames where they are solved."""
-    smaller, overrule = make_smaller(game), make_overrule() if solved else leave
+def make_look_ahead(game: Game, search: Callable[..., Any], *key: object) -> Callable[..., Any]:
+    """`look_ahead(memory, board, aux, out)`: search a position, or the smaller one instead of it."""
+    smaller = make_smaller(game)
 
-    @rule_for("think", *key)
-    def think(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
-        desk, plan, endgames = memory[0], memory[1], memory[3]
+    @rule_for("look ahead", *key)
+    def look_ahead(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
+        desk, plan = memory[0], memory[1]
         seen, seen_aux = smaller(board, aux, plan[THRESHOLD], plan[HOLE])
         search(desk, plan, seen, seen_aux, out)
-        overrule(endgames, board, out)
 
-    return think
+    return look_ahead
 
 
 def make_hand_over(
-    think: Callable[..., Any], search_block: Callable[..., Any], solved: bool, *key: object
+    look_ahead: Callable[..., Any], search_block: Callable[..., Any], *key: object
 ) -> Callable[..., Any]:
-    """`think` with a second network, for the boards that this one has practised."""
-    overrule = make_overrule() if solved else leave
+    """`look_ahead` with a second network, for the boards that this one has practised."""
 
     @rule_for("hand over", *key)
     def hand_over(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
-        plan, endgames, desk, values = memory[1], memory[3], memory[4], memory[5]
+        plan, desk, values = memory[1], memory[4], memory[5]
         k = find_block(desk.rows, board, aux)
         if k == NOWHERE:
-            think(memory, board, aux, out)
+            look_ahead(memory, board, aux, out)
             return
         search_block(desk, plan, as_practised(symmetry(board, k)), aux, values)
         for action in range(MOVES):
             out[action] = values[turned_action(action, k)]
-        overrule(endgames, board, out)
 
     return hand_over
 
@@ -157,12 +154,18 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
     bits, width, tables = spec.whole("table", TABLE_BITS, 0, 28), depth_of(spec)[1], tables_wanted(spec, game)
     how = (LAYER_MODES[spec.unit], bits > 0, width < MOVES)
     kind: tuple[object, ...] = ("expectimax", game.key, leaves.key, *how, bool(tables))
-    think = make_think(game, make_search(game, leaves, *how), bool(tables), *kind)
+    look_ahead = make_look_ahead(game, make_search(game, leaves, *how), *kind)
+    overrule = make_overrule() if tables else leave
     block = block_wanted(spec, game)
     practised = network_leaves(block) if block else leaves
     if block:
         kind = (*kind, practised.key)
-        think = make_hand_over(think, make_search(block.game, practised, *how), bool(tables), *kind)
+        look_ahead = make_hand_over(look_ahead, make_search(block.game, practised, *how), *kind)
+
+    @rule_for("think", *kind)
+    def think(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
+        look_ahead(memory, board, aux, out)
+        overrule(memory[3], board, out)
 
     @kernel(*kind, title=f"{spec.name} for {game.title} on {model.network.name}")
     def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
