@@ -58,9 +58,10 @@ def lesson_of(game: str = "2048", network: str = SMALL, **options: Any) -> Lesso
 
 
 def fresh(lesson: Lesson) -> Any:
-    weights = lesson.evaluator.new_weights(100.0)
-    if lesson.evaluator.network.stages:
-        weights[lesson.evaluator.entries : lesson.evaluator.tables_size] = np.nan
+    e = lesson.evaluator
+    weights = e.new_weights(100.0)
+    if e.network.stages:
+        weights[e.tables_size >> len(e.network.stages) : e.tables_size] = np.nan
     return weights
 
 
@@ -110,6 +111,13 @@ LESSONS = {
     "the block": (lesson_of("2048-block", coherence=True, history=2, decay=0.5), 6),
     "phone by hint, tc(λ)": (lesson_of("threes-phone", "01,5", by_hint=True, history=2, decay=0.3), 5),
 }
+BY_HINT = ("threes-phone", "01,5")
+FOLDED = {
+    "2048": lesson_of(coherence=True, fold=14),
+    "2048, with a stage": lesson_of(coherence=True, fold=14, stages=(14,)),
+    "phone, by hint": lesson_of(*BY_HINT, by_hint=True, fold=14, history=2, decay=0.5, coherence=True),
+    "phone, with a stage": lesson_of(*BY_HINT, by_hint=True, turned=False, fold=14, stages=(14,), coherence=True),
+}
 
 
 @pytest.mark.parametrize("name", LESSONS)
@@ -147,9 +155,9 @@ def test_finished_games_move_towards_zero_and_start_again(options: dict[str, Any
     assert learner.take_stats()["games"] == 0
 
 
-@pytest.mark.parametrize("stages", [(), (14,)])
-def test_large_boards_are_seen_at_the_scale_of_smaller_ones(stages: tuple[int, ...]) -> None:
-    lesson = lesson_of(coherence=True, fold=14, stages=stages)
+@pytest.mark.parametrize("name", FOLDED)
+def test_large_boards_are_seen_at_the_scale_of_smaller_ones(name: str) -> None:
+    lesson = FOLDED[name]
     learner, reference = both(lesson)
     found = learner.host_games()
     found["boards"][:] = pack([14, 12, 11, 10, 6, 7, 8, 9, 3, 2, 1, 0, 0, 0, 0, 0])
@@ -162,7 +170,7 @@ def test_large_boards_are_seen_at_the_scale_of_smaller_ones(stages: tuple[int, .
     assert_same(learner, reference)
     board, _, scale = lesson.view(np.uint64(found["boards"][0]), np.uint64(0)) if lesson.view else (0, 0, 0)
     assert (int(board) & 15, float(scale)) == (13, 2.0)
-    if stages:  # all that was learnt was learnt in the stage of large boards
+    if lesson.evaluator.network.stages:  # all that was learnt was learnt in the stage of large boards
         small, large = learner.host_weights().reshape(2, -1)
         assert (small == small[0]).all()
         assert (np.isfinite(large) & (large != small[0])).any()
@@ -343,6 +351,7 @@ SEARCHES = {
     "threes": (lesson_of("threes"), Search(3, 1, 0.2)),
     "phone": (lesson_of("threes-phone"), Search(2)),
     "phone by hint": (lesson_of("threes-phone", "01,5", by_hint=True, turned=False), Search(3, 1, 0.2)),
+    "phone by hint, folded": (FOLDED["phone, with a stage"], Search(3, 1, 0.2)),
 }
 
 

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 
 from afterstate import games
 from afterstate.games import Mistake, State
-from afterstate.values.folding import SMALLEST_HOLE, make_fold
+from afterstate.values.folding import FOLDED, SMALLEST_HOLE, make_fold
 from afterstate.values.ntuple import evaluator
 from afterstate.values.patterns import parse_network
 
-GAME = games.get("2048")
+GAME, PHONE = games.get("2048"), games.get("threes-phone")
 
 
 def folded(text: str, limit: int) -> tuple[str, float]:
     state = GAME.parse(text)
-    board, aux, scale = make_fold(limit)(state.board, state.aux)
-    assert aux == (scale > 1)
-    assert make_fold(limit, 1)(state.board, state.aux) == (board, aux, 1.0)
+    board, aux, scale = make_fold(GAME, limit)(state.board, state.aux)
+    assert aux == (FOLDED if scale > 1 else 0)
+    assert make_fold(GAME, limit, 1)(state.board, state.aux) == (board, aux, 1.0)
     return State(GAME, np.uint64(board), np.uint64(0)).text, float(scale)
 
 
@@ -54,9 +54,36 @@ def test_examples(text: str, limit: int, expected: str, scale: float) -> None:
 @given(st.lists(st.integers(0, 17), min_size=16, max_size=16), st.integers(8, 15))
 def test_as_spelled_out(cells: list[int], limit: int) -> None:
     board, aux = GAME.read(cells, {})
-    seen, seen_aux, scale = make_fold(limit)(board, aux)
-    assert seen_aux == (scale > 1)
+    seen, seen_aux, scale = make_fold(GAME, limit)(board, aux)
+    assert seen_aux == (FOLDED if scale > 1 else 0)
     assert (GAME.write(np.uint64(seen), np.uint64(0))[0], float(scale)) == by_hand(cells, limit)
+
+
+@given(st.lists(st.integers(0, 14), min_size=16, max_size=16), st.integers(8, 14), st.integers(0, 2**25 - 1))
+def test_threes_keeps_its_hint(cells: list[int], limit: int, aux: int) -> None:
+    board = np.uint64(sum(tile << 4 * cell for cell, tile in enumerate(cells)))
+    seen, seen_aux, scale = make_fold(PHONE, limit)(board, np.uint64(aux))
+    assert seen_aux == aux | (int(FOLDED) if scale > 1 else 0)
+    assert ([int(seen) >> 4 * cell & 15 for cell in range(16)], float(scale)) == by_hand(cells, limit)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_threes_by_hint_and_stage(turned: bool) -> None:
+    """6144 with a hole at 3072 is seen as 3072, in the tables of the hint and, with a stage, of large boards."""
+    plain = evaluator(PHONE, parse_network("tiny", (), True, 0, turned))
+    weights = np.random.default_rng(2).normal(0, 10, plain.size).astype(np.float32)
+    staged = evaluator(PHONE, parse_network("tiny", (14,), True, 14, turned, 1))
+    both = np.concatenate([np.zeros_like(weights), weights])
+    folded = evaluator(PHONE, parse_network("tiny", (), True, 14, turned, 1))
+    board, as_seen = (np.uint64(sum(t << 4 * i for i, t in enumerate([top, 11, 3, 2, 1, 7]))) for top in (14, 13))
+    for hint in (1, 2, 3, 5):
+        for slid in range(4):
+            aux = np.uint64(hint | slid << 8)
+            expected = float(plain.value(weights, as_seen, aux))
+            for e, w in ((folded, weights), (staged, both)):
+                for value in (e.value, e.value_by_words):
+                    assert float(value(w, board, aux)) == pytest.approx(expected, rel=1e-4, abs=1e-3)
+            assert float(staged.value(both, as_seen, aux)) == 0
 
 
 def test_values_scale() -> None:
@@ -87,8 +114,8 @@ def test_large_boards_have_a_stage_of_their_own() -> None:
 
 
 def test_only_where_it_makes_sense() -> None:
-    with pytest.raises(Mistake, match="rules of 2048 only"):
-        evaluator(games.get("threes"), parse_network("tiny", (), False, 13))
+    with pytest.raises(Mistake, match="one scale only"):
+        evaluator(games.get("2048-block"), parse_network("tiny", (), False, 13))
     with pytest.raises(Mistake, match="the same tile"):
         evaluator(GAME, parse_network("tiny", (12,), False, 13))
     with pytest.raises(Mistake, match="index 8 to 15"):

@@ -49,13 +49,14 @@ class TrainConfig:
     turned: bool = True
     """With --by-hint: boards are turned so that the slide goes left. Exact, and four times the tables."""
     fold: str = ""
-    """2048: from this tile on (such as 8192), boards are seen at the scale of smaller ones, learning and playing."""
+    """From this tile on (such as 8192), boards are seen at the scale of smaller ones, learning and playing."""
     fold_scale: int = 1
     """With --fold: values are this many times as large for each time that a board is brought down, 1 or 2."""
     by_age: bool = False
     """What is usual so far into a game is learnt apart: patterns say only how much better or worse a board is."""
-    start: Literal["fresh", "restart", "carousel"] = "fresh"
-    """Where games begin: afresh; again from the middle of the last; or from where a large tile was just made."""
+    start: Literal["fresh", "restart", "carousel", "ahead"] = "fresh"
+    """Where games begin: afresh; again from the middle of the last; from where a large tile was just made; or with the
+    tiles of --stages already on the board."""
     phases: str = ""
     """Rules one after another, rule:rate:share, such as td:0.1:0.9,tc:1:0.1; each begins with fresh coherence, except
     soften, which goes on from tc with less inertia."""
@@ -101,6 +102,8 @@ class TrainConfig:
             raise Mistake("--by-age goes with forward learning of values of afterstates")
         if self.phases and (self.rate or self.rule != "tc"):
             raise Mistake("--phases says rules and rates itself: leave out --rule and --rate")
+        if self.start == "ahead" and not self.stages:
+            raise Mistake("--start ahead begins games with tiles of the stages: give --stages, such as --stages 8192")
         if self.flight < 0:
             raise Mistake(f"--flight is a number of games from 0 up, not {self.flight}")
         _ = self.phase_list  # wrong text shows here
@@ -136,7 +139,7 @@ class TrainConfig:
         if not self.fold:
             return 0
         if not self.fold.isdigit() or int(self.fold) not in game.tiles[8:16]:
-            raise Mistake(f"--fold takes a tile such as 4096, not {self.fold!r}")
+            raise Mistake(f"--fold takes a tile of {game.name} such as {game.tiles[12]}, not {self.fold!r}")
         if self.of == "states" or self.direction == "backward":
             raise Mistake("--fold goes with forward learning of values of afterstates")
         return game.tiles.index(int(self.fold))
@@ -260,7 +263,7 @@ def checked(found: dict[str, Any], path: Path | str) -> dict[str, Any]:
         "of": ("afterstates", "states"),
         "direction": ("forward", "backward"),
     }
-    choices |= {"start": ("fresh", "restart", "carousel"), "device": ("cpu", "cuda")}
+    choices |= {"start": ("fresh", "restart", "carousel", "ahead"), "device": ("cpu", "cuda")}
     for name, allowed in choices.items():
         if found.get(name, allowed[0]) not in allowed:
             raise Mistake(f"{path}: {name} is one of {', '.join(allowed)}, not {found[name]!r}")

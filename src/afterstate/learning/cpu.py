@@ -22,7 +22,7 @@ from .backward import RING, backward
 from .config import TrainConfig, check_memory
 from .forward import forward_afterstates
 from .own_tables import OwnTables
-from .parts import CAROUSEL, FRESH, RESTART
+from .parts import AHEAD, CAROUSEL, FRESH, RESTART
 from .restoring import check_state
 from .rules import NO_MEMORY, fresh_weights, promote_all
 from .seat import BEST, BY_AGE, GAMES, MOVES, NO_STATE, POINTS, REPLAYS, Seat, new_seat
@@ -30,7 +30,7 @@ from .states import forward_states
 from .trainer import SOFTNESS, TOO_LARGE, Tally
 
 ALONE = 200_000  # first moves, which one thread makes alone
-STARTS = {"fresh": FRESH, "restart": RESTART, "carousel": CAROUSEL}
+STARTS = {"fresh": FRESH, "restart": RESTART, "carousel": CAROUSEL, "ahead": AHEAD}
 
 
 def loop_for(config: TrainConfig, coherent: bool) -> Callable[..., Any]:

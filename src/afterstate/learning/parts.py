@@ -14,12 +14,14 @@ from ..games.compiler import Array, rule_for
 from ..games.game import Game
 from ..values.lanes import entries_of, prefetch
 from ..values.ntuple import Evaluator
+from .ahead import make_ahead
 from .own_tables import is_small
 from .rules import reader
 from .seat import BEST, CANDIDATES, GAMES, POINTS, POOL, POOL_TILES, REPLAYS, Seat
 
-# How games begin (`start`): always afresh, from the middle of the last one, or from where a tile was just made.
-FRESH, RESTART, CAROUSEL = 0, 1, 2
+# How games begin (`start`): always afresh, from the middle of the last one, from where a tile was just made, or with
+# the tiles of the stages.
+FRESH, RESTART, CAROUSEL, AHEAD = range(4)
 ACTIONS = (0, 1, 2, 3)
 NONE, NO_SHIFT = np.float32(0), np.uint32(0)
 NOTHING = np.float32(-3e38)  # less than any value
@@ -55,7 +57,7 @@ def parts(game: Game, evaluator: Evaluator, start: int) -> Parts:
         push=_push(evaluator, key),
         locate=_locate(evaluator, key),
         own=own,
-        open=_open(game, start, key),
+        open=_open(game, network.stages, start, key),
         close=_close(game, key),
         note=_note(game, start, start == RESTART, key),
         key=key,
@@ -87,7 +89,8 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
         index = seat.entries[g]
         if folds:
             for k in range(n):
-                seat.seen[g, k], seat.folded[g, k], seat.scales[g, k] = fold(seat.afters[g, k], seat.auxes[g, k])
+                seen, seat.folded[g, k], seat.scales[g, k] = fold(seat.afters[g, k], seat.auxes[g, k])
+                seat.seen[g, k] = turned(seen, seat.folded[g, k])
             entries(seat.seen[g], index)
         elif turns:
             for k in range(n):
@@ -198,13 +201,13 @@ def _locate(evaluator: Evaluator, key: str) -> Callable[..., Any]:
     return locate
 
 
-def _open(game: Game, start: int, key: str) -> Callable[..., Any]:
+def _open(game: Game, stages: tuple[int, ...], start: int, key: str) -> Callable[..., Any]:
     fresh, value_of_board, largest = game.rules.start, game.rules.value_of_board, game.rules.largest
-    score_is_value = game.score_is_value
+    score_is_value, ahead = game.score_is_value, make_ahead(game, stages)
 
     @rule_for("open", key)
     def open_episode(rows: Array, seat: Seat, g: int) -> None:
-        """Begin an episode: a new game, or a position met before."""
+        """Begin an episode: a new game, perhaps with large tiles, or a position met before."""
         if start == RESTART and seat.length[g] >= SHORTEST:
             middle = seat.length[g] // 2
             seat.board[g], seat.aux[g] = seat.past_boards[g, middle], seat.past_auxes[g, middle]
@@ -223,7 +226,10 @@ def _open(game: Game, start: int, key: str) -> Callable[..., Any]:
                     seat.board[g], seat.aux[g] = seat.pool_boards[tile, k], seat.pool_auxes[tile, k]
                     seat.score[g], seat.origin[g] = seat.pool_scores[tile, k], 1
             if seat.origin[g] == 0:
-                seat.board[g], seat.aux[g], seat.rng[g] = fresh(rows, seat.rng[g])
+                if start == AHEAD:
+                    seat.board[g], seat.aux[g], seat.rng[g], seat.origin[g] = ahead(rows, seat.rng[g])
+                else:
+                    seat.board[g], seat.aux[g], seat.rng[g] = fresh(rows, seat.rng[g])
                 seat.score[g] = value_of_board(seat.board[g], seat.aux[g]) if score_is_value else 0
         seat.gain[g] = 0
         seat.summit[g] = largest(seat.board[g], seat.aux[g]) if start == CAROUSEL else 0

@@ -46,7 +46,7 @@ class Seat(NamedTuple):
     auxes: Array  # [S, 8] uint64
     rewards: Array  # [S, 8] int64
     seen: Array  # [S, 8] uint64, the afterstates as the tables see them
-    folded: Array  # [S, 8] uint64, whether the tables see them folded
+    folded: Array  # [S, 8] uint64, their aux as the tables see it
     scales: Array  # [S, 8] float32, what their values are times (folded networks)
     entries: Array  # [S, 4 m] uint32, their entries
     owns: Array  # [1] int64, 1 if this thread has entries of its own (own_tables.py)

@@ -1,4 +1,4 @@
-"""Folding: one network for every scale of 2048.
+"""Folding: one network for every scale of a game.
 
 Tile-downgrading (Guei 2022) is a trick of play: a board with tiles larger than the network knows is searched as a
 smaller one. A folded network learns that way from the start. From a tile on, every position is brought down before
@@ -10,8 +10,10 @@ The value is that of the board as it is seen. One might expect twice as much: ev
 twice as much. But to get there is so much harder that less than the same is to be expected; and values that are
 doubled run away where a fold is met too often (a scale of 2, for comparison).
 
-The aux of a folded position says no more than that it was folded. A network with a stage at the limit reads it: large
-positions then begin with what smaller ones have learnt, and go their own way once they have learnt something.
+The aux of a folded position says that it was folded. A network with a stage at the limit reads it: large positions
+then begin with what smaller ones have learnt, and go their own way once they have learnt something.
+
+Threes! folds in the same way, by indices; its aux, the hint above all, stays what it is.
 """
 
 from __future__ import annotations
@@ -24,8 +26,10 @@ import numpy as np
 from ..games.board import ONE, TWO, ZERO, Board, holds, tiles_above
 from ..games.compiler import rule, rule_for
 from ..games.g2048 import exponent_at
+from ..games.game import Game
 
-SMALLEST_HOLE = 6  # 64: below it, a missing tile is soon there again
+SMALLEST_HOLE = 6  # 64, in Threes! 24: below it, a missing tile is soon there again
+FOLDED = np.uint64(1 << 32)  # in the aux of a position: it was folded. No game has a use for this bit
 FIFTEEN = np.uint64(15)
 WHOLE = np.float32(1)
 
@@ -65,25 +69,26 @@ def within_nibbles(board: Board, aux: np.uint64) -> tuple[Board, np.uint64]:
     return board, times
 
 
-def make_fold(limit: int, scale: int = 2) -> Callable[..., Any]:
-    """`fold(board, aux) -> board, folded, scale`: the position as the tables see it, what its value is times.
+def make_fold(game: Game, limit: int, scale: int = 2) -> Callable[..., Any]:
+    """`fold(board, aux) -> board, aux, scale`: the position as the tables see it, what its value is times.
 
-    `folded` takes the place of the aux: 1 if anything was halved, else 0.
+    The new aux is FOLDED if anything was halved, and in Threes! what it was.
     """
     first, smallest, doubles = np.uint64(limit), np.uint64(SMALLEST_HOLE), scale == 2
+    large_in_aux = game.name == "2048"
 
     @rule_for("worth of a fold", scale)
     def worth(times: np.uint64) -> np.float32:
         return np.float32(ONE << times) if doubles else WHOLE
 
-    @rule_for("fold", limit, scale)
+    @rule_for("fold", limit, scale, large_in_aux)
     def fold(board: Board, aux: np.uint64) -> tuple[Board, np.uint64, np.float32]:
-        times = ZERO
-        if aux != ZERO:
-            board, times = within_nibbles(board, aux)
-        if tiles_above(board, first - ONE) == ZERO:
-            return board, min(times, ONE), worth(times)
-        level = FIFTEEN
+        times, kept = ZERO, aux
+        if large_in_aux:
+            kept = ZERO
+            if aux != ZERO:
+                board, times = within_nibbles(board, aux)
+        level = FIFTEEN if tiles_above(board, first - ONE) != ZERO else ZERO
         while level >= first:
             if holds(board, level):
                 hole = level - ONE
@@ -94,6 +99,6 @@ def make_fold(limit: int, scale: int = 2) -> Callable[..., Any]:
                 board -= tiles_above(board, hole)
                 times += ONE
             level -= ONE
-        return board, min(times, ONE), worth(times)
+        return board, kept | FOLDED if times != ZERO else kept, worth(times)
 
     return fold

@@ -19,7 +19,7 @@ from ..games.errors import Mistake
 from ..games.game import Game
 from . import layout as planes
 from .ages import make_age
-from .folding import make_fold
+from .folding import FOLDED, make_fold
 from .lanes import sum_of_one
 from .layout import Layout, Table, layout_of
 from .patterns import HINTS, Network
@@ -63,8 +63,8 @@ def evaluator(game: Game, network: Network) -> Evaluator:
     """The compiled functions of a network on a game."""
     if network.by_hint and game.name == "2048":
         raise Mistake("2048 shows no hint: tables by hint are for threes and threes-phone")
-    if network.fold and game.name != "2048":
-        raise Mistake("folding halves tiles, which keeps the rules of 2048 only")
+    if network.fold and game.name == "2048-block":
+        raise Mistake("the block has one scale only: leave out --fold")
     if network.fold and network.stages and network.stages[-1] != network.fold:
         raise Mistake("a folded network has its last stage where it folds: give --stages and --fold the same tile")
     for stage in network.stages:
@@ -78,7 +78,7 @@ def evaluator(game: Game, network: Network) -> Evaluator:
     def value(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
         return total(weights, turned(board, aux), offset(board, aux))  # type: ignore[no-any-return]
 
-    fold = make_fold(network.fold, network.fold_scale) if network.fold else None
+    fold = make_fold(game, network.fold, network.fold_scale) if network.fold else None
     if fold is not None:
         value = _folded(value, fold, game.name, network.key)
     tables = tuple(_entry(table) for table in layout.tables)
@@ -159,7 +159,7 @@ def _offset(game: Game, network: Network, entries: int) -> Callable[..., Any]:
     def offset(board: np.uint64, aux: np.uint64) -> np.uint64:
         chosen = ZERO
         if some:
-            if tiles_above(board, below) != ZERO or (folds and aux != ZERO):
+            if tiles_above(board, below) != ZERO or (folds and aux & FOLDED != ZERO):
                 chosen |= top
             for k in range(listed):
                 if holds(board, lower[k]):

@@ -64,7 +64,7 @@ class Network:
     patterns: tuple[Pattern, ...]
     stages: tuple[int, ...] = ()  # tile indices; each doubles the tables: with and without this tile
     by_hint: bool = False  # Threes!: a set of tables a hint
-    fold: int = 0  # 2048: from this tile index on, boards are brought down before the tables see them; 0 never
+    fold: int = 0  # from this tile index on, boards are brought down before the tables see them; 0 never
     turned: bool = False  # by hint, on boards turned so that the slide is always left
     fold_scale: int = 2  # what the value is times for each time that a board is brought down: 1 or 2
     by_age: bool = False  # one more table, of what is usual so far into a game
@@ -147,7 +147,7 @@ def parse_network(
             f"stages {stages} are not up to {MOST_STAGES} tile indices from 1 to 15: each doubles the tables"
         )
     if fold and not 8 <= fold <= 15:
-        raise Mistake(f"boards are folded from a tile with index 8 to 15 on (256 to 32768), not {fold}")
+        raise Mistake(f"boards are folded from a tile with index 8 to 15 on (2048: 256 to 32768), not {fold}")
     if fold_scale not in (1, 2):
         raise Mistake(f"a fold makes values 1 or 2 times as large, not {fold_scale} times")
     turned = by_hint and turned

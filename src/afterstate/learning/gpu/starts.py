@@ -1,7 +1,8 @@
-"""Where the games in flight begin: afresh, or from positions met before.
+"""Where the games in flight begin: afresh, from positions met before, or ahead.
 
 restart    a slot goes back to a bookmark in its own last game
 carousel   a slot starts from a pool of positions that all games have met, sorted by how far the game had come
+ahead      a slot starts with tiles of the stages on its board (learning/ahead.py)
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from afterstate.games.chance import below, draw
 from afterstate.games.compiler import Array
+from afterstate.learning.ahead import make_ahead
 
 from .machine import cuda, device, float32, int32, uint64
 
@@ -36,7 +38,7 @@ class Bookmarks(NamedTuple):
     scores: Any  # [games, 2] int32
     moves: Any  # [games, 2] int32
     due: Any  # [games] int32, moves at which the next one is saved
-    resumed: Any  # [games] int32, 1 while the slot plays on from a bookmark
+    resumed: Any  # [games] int32, not 0 while the slot plays on from a bookmark, or began ahead
 
 
 class Pool(NamedTuple):
@@ -66,7 +68,8 @@ def new_marks(start: str, games: int) -> Marks:
         counts = (zeros("i", size) for size in (LEVELS, LEVELS, 1, games))
         return Pool(*(zeros(kind, LEVELS, DEPTH) for kind in "uuii"), *counts)
     slots = games if start == "restart" else 1
-    return Bookmarks(*(zeros(kind, slots, 2) for kind in "uuii"), *(zeros("i", slots) for _ in range(2)))
+    resumed = games if start == "ahead" else slots
+    return Bookmarks(*(zeros(kind, slots, 2) for kind in "uuii"), zeros("i", slots), zeros("i", resumed))
 
 
 @device
@@ -77,7 +80,7 @@ def replayed(settings: Array, bits: np.uint64) -> Any:
 
 def make_begin(lesson: Lesson) -> Callable[..., Any]:
     """begin(rows, g, slots, marks, settings, rng): fill a slot with a new game, or with a position met before."""
-    found = {"fresh": make_fresh, "restart": make_go_back, "carousel": make_ride}
+    found = {"fresh": make_fresh, "restart": make_go_back, "carousel": make_ride, "ahead": make_head_start}
     return found[lesson.start](lesson)
 
 
@@ -94,6 +97,22 @@ def make_fresh(lesson: Lesson) -> Callable[..., Any]:
         slots.moves[g] = 0
 
     return fresh
+
+
+def make_head_start(lesson: Lesson) -> Callable[..., Any]:
+    """Ahead: a new game, every second one with tiles of the stages."""
+    ahead, value_of_board = make_ahead(lesson.game, lesson.evaluator.network.stages), lesson.game.rules.value_of_board
+    score_is_value = lesson.game.score_is_value
+
+    @device
+    def begin(rows: Array, g: np.uint64, slots: Slots, marks: Bookmarks, settings: Array, rng: np.uint64) -> None:
+        board, aux, rng, given = ahead(rows, rng)
+        slots.boards[g], slots.auxes[g], slots.rngs[g] = board, aux, rng
+        slots.scores[g] = value_of_board(board, aux) if score_is_value else 0
+        slots.moves[g] = 0
+        marks.resumed[g] = given
+
+    return begin
 
 
 def make_go_back(lesson: Lesson) -> Callable[..., Any]:

@@ -109,7 +109,7 @@ class Lesson:
     evaluator: Evaluator
     of_states: bool = False  # values of states instead of afterstates
     coherence: bool = False  # temporal coherence instead of TD
-    start: str = "fresh"  # restart: slots may go back to a bookmark; carousel: they may start from the pool
+    start: str = "fresh"  # fresh, restart, carousel or ahead: see starts.py
     history: int = 1  # how many errors an afterstate waits for
     decay: float = 0.0  # λ, what each of them counts less than the one before
 
@@ -133,7 +133,7 @@ class Lesson:
 
     @property
     def replays(self) -> bool:
-        """May a slot go on from a position met before?"""
+        """May a slot begin with more than a new game has?"""
         return self.start != "fresh"
 
     @property
