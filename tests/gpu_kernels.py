@@ -20,6 +20,7 @@ from afterstate.arena.gpu_search import POINT, GpuSearcher, Search
 from afterstate.games.board import pack
 from afterstate.games.chance import seed_of
 from afterstate.games.errors import Mistake
+from afterstate.learning.ahead import make_ahead
 from afterstate.learning.batch import BatchLearner
 from afterstate.learning.config import TrainConfig
 from afterstate.learning.gpu.arrange import Arrangement
@@ -191,6 +192,24 @@ def test_finished_games_go_on_from_a_bookmark() -> None:
     assert resumed.any()
     assert (after["scores"][resumed] >= 1000).all()
     assert (after["moves"][resumed] >= 100).all()
+
+
+def test_games_begin_ahead_and_do_not_count() -> None:
+    lesson = lesson_of(*BY_HINT, by_hint=True, turned=False, stages=(14,), start="ahead", coherence=True)
+    learner = Learner(lesson, GAMES_A_BLOCK, seed=3, weights=fresh(lesson))
+    learner.set_rate(1.0)
+    found = learner.host_games()
+    ahead, rows = make_ahead(lesson.game, (14,)), lesson.game.rows
+    expected = [ahead(rows, seed_of(np.uint64(3), np.uint64(g))) for g in range(GAMES_A_BLOCK)]
+    assert found["boards"].tolist() == [int(board) for board, *_ in expected]
+    assert found["mark_resumed"].tolist() == [given for *_, given in expected]
+    assert (found["scores"][found["mark_resumed"] == 1] >= 3**12).all()
+    found["boards"][:] = pack([1] * 16)  # nothing merges
+    found["mark_resumed"][:] = np.arange(GAMES_A_BLOCK) % 2
+    learner.set_games(found)
+    learner.run(1)
+    stats = learner.take_stats()
+    assert (stats["games"], stats["replays"]) == (GAMES_A_BLOCK // 2, GAMES_A_BLOCK // 2)
 
 
 def test_the_carousel_starts_games_from_any_level_that_was_reached() -> None:

@@ -42,6 +42,6 @@ def make_ahead(game: Game, stages: tuple[int, ...]) -> Callable[..., Any]:
             if (chosen >> np.uint64(k)) & ONE:
                 board = (board & ~(NIBBLE << shifts[given])) | (largest_first[k] << shifts[given])
                 given += 1
-        return symmetry(board, np.int64(below(way, EIGHT))) if given else board, aux, rng, given
+        return symmetry(board, int(below(way, EIGHT))) if given else board, aux, rng, given
 
     return ahead

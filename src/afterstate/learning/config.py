@@ -55,8 +55,8 @@ class TrainConfig:
     by_age: bool = False
     """What is usual so far into a game is learnt apart: patterns say only how much better or worse a board is."""
     start: Literal["fresh", "restart", "carousel", "ahead"] = "fresh"
-    """Where games begin: afresh; again from the middle of the last; from where a large tile was just made; or with the
-    tiles of --stages already on the board."""
+    """Where games begin: afresh; again from the middle of the last; where a large tile was just made; or ahead, with
+    tiles of --stages on the board."""
     phases: str = ""
     """Rules one after another, rule:rate:share, such as td:0.1:0.9,tc:1:0.1; each begins with fresh coherence, except
     soften, which goes on from tc with less inertia."""

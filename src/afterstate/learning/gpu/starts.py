@@ -67,9 +67,8 @@ def new_marks(start: str, games: int) -> Marks:
     if start == "carousel":
         counts = (zeros("i", size) for size in (LEVELS, LEVELS, 1, games))
         return Pool(*(zeros(kind, LEVELS, DEPTH) for kind in "uuii"), *counts)
-    slots = games if start == "restart" else 1
-    resumed = games if start == "ahead" else slots
-    return Bookmarks(*(zeros(kind, slots, 2) for kind in "uuii"), zeros("i", slots), zeros("i", resumed))
+    slots, resumed = games if start == "restart" else 1, 1 if start == "fresh" else games
+    return Bookmarks(*(zeros(kind, slots, 2) for kind in "uuii"), *(zeros("i", size) for size in (slots, resumed)))
 
 
 @device
