@@ -1,9 +1,10 @@
-"""The record attempt of 2048 in one process: learn, solve endgames, play. A GPU with 128 GB; nothing is written.
+"""The record attempt of 2048 in one process: learn, solve endgames, play. A GPU with 128 GB; no network is written.
 
     python benchmarks/record.py --whole 740 --block 170 --games 2048
 
-One network learns whole games, a second one the block (docs/search.md); --block 0 does without it. What the flags
-mean in seconds, networks and results: docs/results/records.md.
+One network learns whole games, a second one the block (docs/search.md); --block 0 does without it. Several agents may
+follow each other: --agent A --agent B, with the same tables, those of the first. What the flags mean in seconds,
+networks and results: docs/results/records.md.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import gc
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,13 +28,14 @@ from afterstate.search.specs import parse_spec
 
 WHOLE = TrainConfig(fold="16384", by_age=True, phases="tc:1:0.35,soften:1:0.2,soften:1:0.15,soften:1>0.05:0.3")
 BLOCK = TrainConfig(game="2048-block", decay=0.5, phases="tc:1:0.4,soften:1:0.2,soften:1>0.05:0.4")
+AGENT = "expectimax:deep,endgames=1024,wide=1024"
 SECONDS_A_LINE = 30.0
 SCORE, MOVES, LARGEST = 0, 1, 2
 
 
 def learn(config: TrainConfig) -> tuple[Any, Any]:
     """The network as the kernels know it, and its weights, which stay on the GPU; all else goes back."""
-    from afterstate.learning.gpu.machine import cuda
+    from afterstate.learning.gpu.machine import SIMULATED, cuda
     from afterstate.learning.gpu.steps import Lesson
 
     run, said = Run.begin(config, None), 0.0
@@ -53,11 +56,13 @@ def learn(config: TrainConfig) -> tuple[Any, Any]:
     learner.records = learner.graph = learner.weights = None
     del run, trainer, learner
     gc.collect()
-    cuda.current_context().deallocations.clear()
+    if not SIMULATED:
+        cuda.current_context().deallocations.clear()
     return lesson, weights
 
 
-def play(player: Any, number: int, seed: int, what: str) -> None:
+def play(player: Any, number: int, seed: int, what: str) -> Any:
+    """[games, 3] score, moves, largest tile of every game."""
     player.play(1, seed, watch=lambda results: False)  # compiles
     begin = time.perf_counter()
     results = player.play(number, seed)
@@ -69,6 +74,7 @@ def play(player: Any, number: int, seed: int, what: str) -> None:
         f"{results[:, MOVES].sum() / seconds:,.0f} moves/s",
         flush=True,
     )
+    return results
 
 
 def main() -> None:
@@ -76,10 +82,11 @@ def main() -> None:
     parser.add_argument("--network", default="8x7", help="of both")
     parser.add_argument("--whole", type=float, default=740.0, help="seconds of learning whole games")
     parser.add_argument("--block", type=float, default=170.0, help="seconds of practising the block")
-    parser.add_argument("--agent", default="expectimax:deep,endgames=512,wide=1024", help="without block=…")
+    parser.add_argument("--agent", action="append", help=f"without block=…; by default {AGENT}")
     parser.add_argument("--games", type=int, default=2048)
     parser.add_argument("--flight", type=int, default=0)
     parser.add_argument("--seed", type=int, default=12345, help="of the games that are counted")
+    parser.add_argument("--out", type=Path, help="a folder for the score, moves and largest tile of every game")
     chosen = parser.parse_args()
     require_gpu()
     from afterstate.arena.gpu_endgames import solve_on_gpu
@@ -90,11 +97,18 @@ def main() -> None:
     block = learn(replace(BLOCK, seconds=chosen.block, **both)) if chosen.block else None
     whole = learn(replace(WHOLE, seconds=chosen.whole, **both))
     play(GpuPlayer(*whole), 32 * chosen.games, chosen.seed, "greedy")
-    spec, game = parse_spec(chosen.agent + (",block=learnt" if block else "")), games.get("2048")
-    tables = tables_wanted(spec, game)
+    specs = [parse_spec(agent + (",block=learnt" if block else "")) for agent in chosen.agent or [AGENT]]
+    game = games.get("2048")
+    tables, begin = tables_wanted(specs[0], game), time.perf_counter()
     solved = solve_on_gpu(game, tables) if tables else None
-    player = GpuSearcher(whole[0], Search(*depth_of(spec)), whole[1], None, solved, block)
-    play(player, chosen.games, chosen.seed, chosen.agent + " and the block" * bool(block))
+    print(f"{len(tables)} tables solved in {time.perf_counter() - begin:.0f} s", flush=True)
+    for spec in specs:
+        player = GpuSearcher(whole[0], Search(*depth_of(spec)), whole[1], None, solved, block)
+        results = play(player, chosen.games, chosen.seed, spec.text)
+        if chosen.out:
+            np.save(chosen.out / f"{spec.text.replace('/', '-')}.npy", results)
+        del player
+        gc.collect()
 
 
 if __name__ == "__main__":

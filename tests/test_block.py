@@ -134,6 +134,37 @@ def test_which_boards_are_handed_over(cells: list[int], handed: bool, k: int) ->
         assert sorted(seen)[:-3] == sorted(cells)[:-3]
 
 
+@pytest.mark.parametrize("k", range(8))
+@pytest.mark.parametrize(
+    ("row", "below", "seen"),
+    [
+        ([0, 15, 14, 13], [0, 0, 0, 11], [0, 0, 0, 11]),
+        ([0, 15, 14, 13], [0, 0, 9, 12], [0, 0, 9, 11]),  # a 4096 is the next link
+        ([0, 15, 14, 13], [0, 0, 11, 12], [0, 0, 10, 11]),
+        ([15, 14, 13, 2], [0, 1, 0, 4], [0, 1, 0, 4]),
+        ([15, 14, 13, 12], [0, 0, 0, 4], None),  # a snake
+        ([0, 15, 14, 13], [8, 9, 10, 12], None),  # all six are there
+        ([0, 15, 14, 12], [0, 0, 0, 13], None),
+        ([0, 15, 14, 13], [10, 0, 11, 12], [9, 0, 10, 11]),
+    ],
+)
+def test_on_the_way_to_65536_boards_are_seen_at_the_next_smaller_scale(
+    row: list[int], below: list[int], seen: list[int] | None, k: int
+) -> None:
+    rest = [0, 1, 0, 8, 0, 0, 0, 7]
+    board = np.uint64(symmetry(pack([*row, *below, *rest]), k))
+    way = find_block(WHOLE.rows, board, NOTHING)
+    assert (way != NOWHERE) == (seen is not None)
+    if seen is not None:
+        smaller = [{15: 14, 14: 13, 13: 12}.get(tile, tile) for tile in row]
+        assert unpack(as_practised(np.uint64(symmetry(board, way)))) == [*smaller, *seen, *rest]
+
+
+def test_without_a_hole_a_large_board_is_not_handed_over() -> None:
+    board = pack([0, 15, 14, 13, 0, 0, 11, 12, 7, 8, 9, 10, 6, 0, 0, 1])
+    assert find_block(WHOLE.rows, board, NOTHING) == NOWHERE
+
+
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any, Path]:
     """Tiny networks of both games, with the second one in a file."""

@@ -2,7 +2,8 @@
 
 That is where three large tiles lie in a row, the smallest of them a 4096 in a corner, or one cell before it, and
 everything else is smaller; but not where a 2048 lies in the corner, and a snake has begun. With 16384 and 8192 for
-the first two, whatever they are, the board is, turned, one of the practice.
+the first two, whatever they are, the board is, turned, one of the practice. On the way to a 65536 the third is an
+8192: such a board is seen at the next smaller scale, with all tiles above the largest hole halved (values/folding.py).
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from afterstate.games import Game, Mistake
-from afterstate.games.block import CELLS, GIVEN, LINKS, MASKS, NAME, THIRD, slide
+from afterstate.games.block import CELLS, GIVEN, LARGEST_LINK, LINKS, MASKS, NAME, THIRD, slide
 from afterstate.games.board import ONE, S4, ZERO, Board, symmetry, tile_at, tiles_above
 from afterstate.games.compiler import Array, rule
+from afterstate.values.folding import SMALLEST_HOLE, halve
 
 from .specs import Spec
 
@@ -22,12 +24,12 @@ if TYPE_CHECKING:
     from afterstate.values.files import Model
 
 NOWHERE = -1
-CORNER = CELLS[GIVEN - 1]
+CORNER, LARGEST = CELLS[GIVEN - 1], np.uint64(LARGEST_LINK)
 
 
 @rule
-def as_practised(turned: Board) -> Board:
-    """The position of the practice that a turned board is; 0 if it is none."""
+def at_this_scale(turned: Board) -> Board:
+    """The position of the practice that a turned board is, with a 4096 as the third; 0 if it is none."""
     aside = 0 if tile_at(turned, CORNER) == THIRD else 1  # cells that the row is away from its place
     row, links = MASKS[GIVEN] >> (S4 * np.uint64(aside)), LINKS[GIVEN] >> (S4 * np.uint64(aside))
     fits = (tiles_above(turned, THIRD - ONE) & ~row) == ZERO and tile_at(turned, CORNER - aside) == THIRD
@@ -35,6 +37,17 @@ def as_practised(turned: Board) -> Board:
         fits = fits and tile_at(turned, CELLS[i] - aside) < tile_at(turned, CELLS[i - 1] - aside)
     snake = aside == 1 and tile_at(turned, CORNER) == THIRD - ONE
     return (turned & ~row) | links if fits and not snake else ZERO
+
+
+@rule
+def as_practised(turned: Board) -> Board:
+    """The position of the practice that a turned board is; 0 if it is none."""
+    seen = at_this_scale(turned)
+    if seen == ZERO and tiles_above(turned, LARGEST) != ZERO:
+        smaller, _, found = halve(turned, ZERO, np.uint64(SMALLEST_HOLE))
+        if found:
+            seen = at_this_scale(smaller)
+    return seen
 
 
 @rule

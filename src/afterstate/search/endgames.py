@@ -298,7 +298,7 @@ def make_look(chain: Chain) -> Callable[..., Any]:
     def look(endgames: Endgames, turned: Board) -> Number:
         target = tile_at(turned, chain[-1])
         known = endgames.places[kind, target, 0] >= 0 and (tiles_above(turned, target) & ~links) == ZERO
-        known = known and (not practised or tile_at(turned, chain[given - 1]) == third)
+        known = known and (not practised or tile_at(turned, chain[given - 1]) >= third)
         for i in range(1, len(chain)):
             known = known and tile_at(turned, chain[i]) < tile_at(turned, chain[i - 1])
         if not known or np.int64(sum_of_tiles(turned & ~links, ZERO)) > limit_of(np.int64(target)):
