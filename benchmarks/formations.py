@@ -31,7 +31,7 @@ def best_chance(chain: tuple[int, ...], target: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("chains", nargs="+", metavar="CHAIN")
-    parser.add_argument("--target", type=int, default=256, choices=(64, 128, 256, 512))
+    parser.add_argument("--target", type=int, default=256, choices=(64, 128, 256, 512, 1024))
     arguments = parser.parse_args()
     for text in arguments.chains:
         chain = tuple(int(cell, 16) for cell in text)

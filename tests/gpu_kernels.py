@@ -200,7 +200,7 @@ def test_games_begin_ahead_and_do_not_count() -> None:
     learner.set_rate(1.0)
     found = learner.host_games()
     ahead, rows = make_ahead(lesson.game, (14,)), lesson.game.rows
-    expected = [ahead(rows, seed_of(np.uint64(3), np.uint64(g))) for g in range(GAMES_A_BLOCK)]
+    expected = [ahead(rows, np.uint64(seed_of(np.uint64(3), np.uint64(g)))) for g in range(GAMES_A_BLOCK)]
     assert found["boards"].tolist() == [int(board) for board, *_ in expected]
     assert found["mark_resumed"].tolist() == [given for *_, given in expected]
     assert (found["scores"][found["mark_resumed"] == 1] >= 3**12).all()

@@ -99,7 +99,7 @@ def make_fresh(lesson: Lesson) -> Callable[..., Any]:
 
 
 def make_head_start(lesson: Lesson) -> Callable[..., Any]:
-    """Ahead: a new game, every second one with tiles of the stages."""
+    """Ahead: a new game, perhaps with tiles of the stages."""
     ahead, value_of_board = make_ahead(lesson.game, lesson.evaluator.network.stages), lesson.game.rules.value_of_board
     score_is_value = lesson.game.score_is_value
 
