@@ -51,22 +51,9 @@ PLAYED = 200_000_000  # moves that show which weights matter
 LIMIT, LIMIT_OF_BLOCK = 5_900_000, 1_500_000  # bytes
 
 
-def visits_of(model: Model, moves: int) -> Array:
-    """[weights] how often each is met while the network plays and learns nothing."""
-    network = model.network
-    fold = str(model.game.tiles[network.fold]) if network.fold else ""
-    config = TrainConfig(
-        game=model.game.name,
-        network=network.name,
-        fold=fold,
-        by_hint=network.by_hint,
-        turned=network.turned,
-        fold_scale=network.fold_scale,
-        by_age=network.by_age,
-        rule="td",
-        moves=moves,
-        threads=1,
-    )
+def visits_of(model: Model, recipe: TrainConfig, moves: int) -> Array:
+    """[weights] how often each is met while the network plays as it learnt, and learns nothing."""
+    config = replace(recipe, rule="td", decay=0.0, phases="", moves=moves, seconds=0.0, threads=1)
     trainer = CpuTrainer(config)
     trainer.count_visits()
     np.copyto(trainer.state()["weights"], model.weights)
@@ -108,7 +95,7 @@ def main() -> None:
         return
     model = open_model(folder / "last.safetensors")
     out.parent.mkdir(parents=True, exist_ok=True)
-    importance, limit = visits_of(model, PLAYED), LIMIT_OF_BLOCK if chosen.game == "2048-block" else LIMIT
+    importance, limit = visits_of(model, config, PLAYED), LIMIT_OF_BLOCK if chosen.game == "2048-block" else LIMIT
     save_model(model, out, packed=True, limit=limit, importance=importance)
     measured = measure(open_model(out), numbers, chosen.workers)
     training = {

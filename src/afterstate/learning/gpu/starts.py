@@ -83,33 +83,39 @@ def make_begin(lesson: Lesson) -> Callable[..., Any]:
     return found[lesson.start](lesson)
 
 
+def make_seat(lesson: Lesson) -> Callable[..., Any]:
+    """seat(g, slots, board, aux, rng): put a new game into a slot."""
+    value_of_board, score_is_value = lesson.game.rules.value_of_board, lesson.game.score_is_value
+
+    @device
+    def seat(g: np.uint64, slots: Slots, board: np.uint64, aux: np.uint64, rng: np.uint64) -> None:
+        slots.boards[g], slots.auxes[g], slots.rngs[g] = board, aux, rng
+        slots.scores[g] = value_of_board(board, aux) if score_is_value else 0
+        slots.moves[g] = 0
+
+    return seat
+
+
 def make_fresh(lesson: Lesson) -> Callable[..., Any]:
     """Always a new game."""
-    start, value_of_board = lesson.game.rules.start, lesson.game.rules.value_of_board
-    score_is_value = lesson.game.score_is_value
+    start, seat = lesson.game.rules.start, make_seat(lesson)
 
     @device
     def fresh(rows: Array, g: np.uint64, slots: Slots, marks: Marks, settings: Array, rng: np.uint64) -> None:
         board, aux, rng = start(rows, rng)
-        slots.boards[g], slots.auxes[g], slots.rngs[g] = board, aux, rng
-        slots.scores[g] = value_of_board(board, aux) if score_is_value else 0
-        slots.moves[g] = 0
+        seat(g, slots, board, aux, rng)
 
     return fresh
 
 
 def make_head_start(lesson: Lesson) -> Callable[..., Any]:
     """Ahead: a new game, perhaps with tiles of the stages."""
-    ahead, value_of_board = make_ahead(lesson.game, lesson.evaluator.network.stages), lesson.game.rules.value_of_board
-    score_is_value = lesson.game.score_is_value
+    ahead, seat = make_ahead(lesson.game, lesson.evaluator.network.stages), make_seat(lesson)
 
     @device
     def begin(rows: Array, g: np.uint64, slots: Slots, marks: Bookmarks, settings: Array, rng: np.uint64) -> None:
-        board, aux, rng, given = ahead(rows, rng)
-        slots.boards[g], slots.auxes[g], slots.rngs[g] = board, aux, rng
-        slots.scores[g] = value_of_board(board, aux) if score_is_value else 0
-        slots.moves[g] = 0
-        marks.resumed[g] = given
+        board, aux, rng, marks.resumed[g] = ahead(rows, rng)
+        seat(g, slots, board, aux, rng)
 
     return begin
 
