@@ -2,8 +2,10 @@
 
 Play that looks one move ahead hardly ever makes the tiles that a search makes: one game of Threes! (phone) in three
 thousand comes to a 6144, where a deep search gets to it in almost every second. What comes after that tile nobody has
-practised, and the search walks in the dark. So with `--start ahead` each tile of the stages is on the board from the
-first move on in every second game, and a network with stages learns what to do once they are there.
+practised, and the search walks in the dark. So with `--start ahead` every second game begins with tiles of the stages
+on its board, any set of them alike, and a network with stages learns what to do once they are there. (Games from the
+beginning are needed, too: each tile by itself in every second game, so that a quarter begin without any of two, was
+worse. docs/findings.md has the figures.)
 
 They lie as players put them: the largest in a corner, the next ones beside it along an edge, and on in the row below.
 """
@@ -15,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..games.board import NIBBLE, ONE, ZERO, symmetry
+from ..games.board import NIBBLE, ONE, TWO, ZERO, symmetry
 from ..games.chance import below, draw
 from ..games.compiler import Array, rule_for
 from ..games.game import Game
@@ -26,7 +28,7 @@ EIGHT = np.uint64(8)
 
 def make_ahead(game: Game, stages: tuple[int, ...]) -> Callable[..., Any]:
     """`ahead(rows, rng) -> board, aux, rng, given`: a new game, and how many tiles of the stages it begins with."""
-    start, choices = game.rules.start, np.uint64(1 << len(stages))
+    start, sets = game.rules.start, np.uint64((1 << len(stages)) - 1)  # sets with at least one tile
     largest_first = tuple(np.uint64(stage) for stage in sorted(stages, reverse=True)) or (ZERO,)
     shifts = tuple(np.uint64(4 * cell) for cell in PLACES)
 
@@ -35,7 +37,8 @@ def make_ahead(game: Game, stages: tuple[int, ...]) -> Callable[..., Any]:
         board, aux, rng = start(rows, rng)
         bits, rng = draw(rng)
         way, rng = draw(rng)
-        chosen, given = below(bits, choices), 0
+        which, given = below(bits, TWO * sets), 0
+        chosen = which - sets + ONE if which >= sets else ZERO
         for k in range(len(largest_first)):
             if (chosen >> np.uint64(k)) & ONE:
                 board = (board & ~(NIBBLE << shifts[given])) | (largest_first[k] << shifts[given])

@@ -4,8 +4,8 @@ That is where three large tiles lie in a row, the smallest of them a 4096 in a c
 everything else is smaller; but not where a 2048 lies in the corner, and a snake has begun. With 16384 and 8192 for
 the first two, whatever they are, the board is, turned, one of the practice.
 
-On the way to a 65536 the third is an 8192. Such a board is seen at the next smaller scale: all tiles above the largest
-hole are halved (values/folding.py).
+On the way to a 65536 the third is an 8192. Such a board is seen at the next smaller scale, with all tiles above the
+largest hole halved (values/folding.py).
 """
 
 from __future__ import annotations
