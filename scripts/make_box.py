@@ -39,6 +39,8 @@ RECIPES = {
     "threes-phone": TrainConfig(
         game="threes-phone",
         network="small+01234,45678,01245,45689",
+        stages="3072",
+        start="ahead",
         by_hint=True,
         turned=False,
         decay=0.5,
