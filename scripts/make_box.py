@@ -3,7 +3,7 @@
     python scripts/make_box.py 2048             ten minutes of training on two cores
     python scripts/make_box.py 2048-block       nine minutes on one, and at most 1.5 MB
     python scripts/make_box.py threes           ten minutes on two
-    python scripts/make_box.py threes-phone     nine minutes on one
+    python scripts/make_box.py threes-phone     twenty minutes on one, beside other work
 
 The run folder stays in --runs, so a second call packs again without training. With --again the model in the box is
 measured once more, and nothing else about it changes.
