@@ -15,9 +15,10 @@ smallest
     chance(position)   = max over slides of chance(afterstate), 1 where the target is made
     chance(afterstate) = Σ probability · chance(position)
 
-The size of the walls does not matter, nor which of them lies where, only the shape of the cells that they leave. They
-may move, from one shape that is being solved to another; where every slide moves them to an unknown one, a slide
-counts by the next one that brings them back. A table holds the positions with a number of walls in some shapes, a
+The size of the walls does not matter, nor which of the larger ones lies where, only the shape of the cells that they
+leave, and in a snake or a block the place of the smallest: a target made elsewhere than beside it is worth less than 1
+(APART). They may move, from one shape that is being solved to another; where every slide moves them to an unknown one,
+a slide counts by the next one that brings them back. A table holds the positions with a number of walls in some shapes, a
 target, and small tiles that add up to no more than the target and ROOM.
 
 What is kept of a position is which slides are best, four bits, none of them where there is little hope. Chances are
@@ -48,7 +49,6 @@ from afterstate.games.board import (
     ZERO,
     Board,
     cells_with,
-    holds,
     symmetry,
     tile_at,
     turn,
@@ -93,8 +93,9 @@ CERTAIN, NONE = np.float32(1), np.float32(0)
 WHOLE = 65535  # a chance of 1, where it is kept in 16 bits
 PART, HALF = np.float32(1 / WHOLE), np.float32(0.5)
 LEAST = (0.6, 0.02)  # with less hope than this beside a snake, beside another shape, the search is on its own
+APART = np.float32(0.95)  # a target that was made, but not next to the smallest wall
 CLOSE = 0.0003  # slides whose chances differ by less are equal
-NO_SHAPE = -1
+NO_SHAPE = NO_CELL = -1
 THIRD = block.GIVEN
 
 
@@ -119,6 +120,7 @@ class Endgames(NamedTuple):
     starts: Any  # [shape, target] int64, where the positions of a shape begin; -1 where there are none
     cells: Any  # [shape, 11] int64, the cells that the walls leave
     thirds: Any  # [shape] uint64, how large the third of the walls must be at least
+    lasts: Any  # [shape] int64, the cell of the smallest wall; NO_CELL where it does not matter
     known: Any  # [65536, 2] int16, for a set of cells the shape of these walls, and how to turn the board into it
 
 
@@ -128,6 +130,7 @@ class Layout(NamedTuple):
     target: Any  # [1] uint64
     numbers: Any  # [shapes] int64, their numbers among those of all tables
     walls: Any  # [shapes] uint64, boards with nothing but walls
+    beside: Any  # [shapes] uint64, the lowest bits of the cells next to the smallest wall, where its place is known
     least: Any  # [shapes] float32, the chance from which on the table is followed
     low_boards: Any  # [shapes, low halves] uint64, by rank
     low_numbers: Any  # [low halves] int64, by rank
@@ -166,6 +169,18 @@ def rows_with_walls() -> Array:
 
 def is_snake(shape: Shape) -> bool:
     return shape == SNAKE[: len(shape)]
+
+
+def last_of(shape: Shape) -> int:
+    """The cell of the smallest wall, in shapes that are built on purpose; elsewhere walls are only passing by."""
+    return shape[-1] if shape in (SNAKE, BLOCK, SNAKE[:FEWEST], BLOCK[:FEWEST]) else NO_CELL
+
+
+def cells_next_to(cell: int) -> np.uint64:
+    """The lowest bits of the cells above, below and beside a cell; none of NO_CELL."""
+    row, column = divmod(cell, 4)
+    beside = [other for other in range(16) if abs(other // 4 - row) + abs(other % 4 - column) == 1]
+    return np.uint64(sum(1 << 4 * other for other in beside) if cell != NO_CELL else 0)
 
 
 def board_of(cells: Sequence[int]) -> Board:
@@ -273,15 +288,17 @@ def make_choose(walls: int, four_rate: float) -> Callable[..., Any]:
     ) -> Number:
         """The chance of an afterstate; -1 if its walls are in no shape that is being solved."""
         target = layout.target[0]
-        if holds(after, target):
-            return CERTAIN
+        made = cells_with(after, target)
         if (after & layout.walls[shape]) != layout.walls[shape]:
             cells = set_of(cells_with(after, WALL))
             number = np.int64(endgames.known[cells, 0])
             shape = int(chances.places[number]) if number != NO_SHAPE else NO_SHAPE
             if shape == NO_SHAPE:
-                return -CERTAIN
+                return APART if made != ZERO else -CERTAIN
             after = symmetry(after, endgames.known[cells, 1])
+            made = cells_with(after, target)
+        if made != ZERO:
+            return CERTAIN if made & layout.beside[shape] != ZERO else APART
         if total > limit_of(np.int64(target)):
             return NONE
         low, high = number_of(endgames.cells[layout.numbers[shape]], after, np.int64(target))
@@ -408,7 +425,10 @@ def make_look(walls: int) -> Callable[..., Any]:
             return 0
         if np.int64(sum_of_tiles(board & ~(cells * NIBBLE), ZERO)) > limit_of(np.int64(target)):
             return 0
-        low, high = number_of(endgames.cells[number], symmetry(board, k), np.int64(target))
+        turned, last = symmetry(board, k), endgames.lasts[number]
+        if last != NO_CELL and tile_at(turned, last) != target:
+            return 0
+        low, high = number_of(endgames.cells[number], turned, np.int64(target))
         place = endgames.starts[number, target] + endgames.offsets[endgames.places[walls, target, 1] + high]
         place += endgames.ranks[endgames.places[walls, target, 0] + low]
         found, slides = (np.int64(endgames.slides[place // 2]) >> (4 * (place % 2))) & 15, 0
@@ -523,6 +543,7 @@ def lay_out(tables: Sequence[Table]) -> tuple[Endgames, list[Layout], int]:
                 np.array([target], np.uint64),
                 np.array([shapes.index(shape) for shape in table.shapes]),
                 np.array([board_of(shape) for shape in table.shapes]),
+                np.array([cells_next_to(last_of(shape)) for shape in table.shapes], np.uint64),
                 np.array([LEAST[0 if is_snake(shape) else 1] for shape in table.shapes], np.float32),
                 np.stack([boards_of(low_tiles[:, by_rank], cells[:middle]) for cells in beside]),
                 by_rank,
@@ -544,8 +565,10 @@ def lay_out(tables: Sequence[Table]) -> tuple[Endgames, list[Layout], int]:
     for number, shape in enumerate(shapes):
         cells[number, : 16 - len(shape)] = cells_beside(shape)
     thirds = np.array([ZERO if is_snake(shape) else block.THIRD for shape in shapes])
-    numbers = (np.concatenate(ranks), np.concatenate(offsets), places, starts, cells, thirds, known_shapes(shapes))
-    return Endgames(np.zeros(0, np.uint8), *numbers), layouts, positions // 2
+    lasts = np.array([last_of(shape) for shape in shapes], np.int64)
+    numbers = (np.concatenate(ranks), np.concatenate(offsets), places, starts, cells)
+    known = (thirds, lasts, known_shapes(shapes))
+    return Endgames(np.zeros(0, np.uint8), *numbers, *known), layouts, positions // 2
 
 
 def sums_of(layout: Layout) -> range:
