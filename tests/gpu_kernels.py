@@ -33,7 +33,7 @@ from afterstate.learning.gpu.trainer import GpuTrainer
 from afterstate.learning.runs import Run, read_metrics
 from afterstate.search.agents import make_agent
 from afterstate.search.block import NOWHERE, find_block
-from afterstate.search.endgames import SHAPES, SNAKE, Endgames, Table, make_overrule, solve
+from afterstate.search.endgames import SNAKE, Endgames, make_overrule, solve
 from afterstate.search.expectimax import best_of_values, make_expectimax, new_desk
 from afterstate.search.leaves import plain_leaves
 from afterstate.values.files import Model, open_model, save_model
@@ -447,13 +447,13 @@ def test_a_search_there_is_the_search_here(name: str) -> None:
     assert after[5][:boards].tolist() == [int(after[0][place] >= 0) for place in range(boards)]
 
 
-CHAINS = [  # walls down to an 8, and small tiles
-    [8, 7, 6, 5, 1, 0, 3, 4, 2, 0, 0, 0, 1, 1, 0, 0],
-    [10, 9, 7, 6, 0, 1, 3, 4, 0, 0, 0, 1, 0, 0, 0, 2],
-    [8, 1, 2, 1, 7, 0, 0, 1, 6, 3, 0, 0, 5, 4, 0, 0],
-    [8, 7, 6, 5, 1, 2, 3, 4, 0, 0, 1, 0, 0, 0, 0, 1],
-    [9, 8, 7, 6, 2, 1, 3, 4, 1, 0, 0, 0, 0, 0, 0, 0],
-    [5, 6, 7, 8, 4, 3, 1, 1, 0, 0, 1, 1, 0, 0, 0, 1],
+CHAINS = [  # links down to a 4, and small tiles
+    [7, 6, 5, 4, 1, 0, 2, 3, 2, 0, 0, 0, 1, 1, 0, 0],
+    [9, 8, 6, 5, 0, 1, 2, 3, 0, 0, 0, 1, 0, 0, 0, 2],
+    [7, 1, 2, 1, 6, 0, 0, 1, 5, 2, 0, 0, 4, 3, 0, 0],
+    [7, 6, 5, 4, 1, 2, 2, 3, 0, 0, 1, 0, 0, 0, 0, 1],
+    [8, 7, 6, 5, 2, 1, 2, 3, 1, 0, 0, 0, 0, 0, 0, 0],
+    [4, 5, 6, 7, 3, 2, 1, 1, 0, 0, 1, 1, 0, 0, 0, 1],
 ]
 
 
@@ -464,9 +464,8 @@ def little_room(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
 
 
 def test_endgames_solved_there_are_those_solved_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    little_room(monkeypatch, -2)
-    small = (3, 3) if SIMULATED else (6, 5)
-    tables = [Table(small[0], SHAPES[1:3]), Table(small[1], (SNAKE[:5],))]
+    little_room(monkeypatch, 6)
+    tables = [(SNAKE, 2), (SNAKE[:5], 2)] if SIMULATED else [(SNAKE, 5), (SNAKE[:5], 4)]
     here, there = solve(lesson_of().game, tables), solve_on_gpu(lesson_of().game, tables)
     assert [a.tolist() for a in here[1:]] == [a.copy_to_host().tolist() for a in there[1:]]
     counts, differ = np.zeros(16, np.int64), there.slides.copy_to_host() != here.slides
@@ -479,7 +478,7 @@ def test_endgames_solved_there_are_those_solved_here(monkeypatch: pytest.MonkeyP
 def test_a_search_there_plays_by_endgames(monkeypatch: pytest.MonkeyPatch) -> None:
     little_room(monkeypatch, 10)
     lesson, search, boards, best_of = lesson_of(), Search(2), len(CHAINS), best_of_values()
-    weights, solved = random_weights(lesson), solve(lesson.game, [Table(3, (SNAKE,))])
+    weights, solved = random_weights(lesson), solve(lesson.game, [(SNAKE, 2)])
     there = Endgames(*(cuda.to_device(array) for array in solved))
     overrule, differ = make_overrule(), 0
     before, after, _ = moved_there(GpuSearcher(lesson, search, weights, endgames=there), boards, CHAINS)

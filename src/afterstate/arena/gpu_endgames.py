@@ -14,16 +14,16 @@ from afterstate.learning.gpu.learner import fill
 from afterstate.learning.gpu.machine import SIMULATED, cuda, int64, launched, stride, thread_number
 from afterstate.search.endgames import (
     KEPT,
+    Chain,
     Chances,
     Endgames,
     Layout,
-    Table,
     by_high_half,
     gigabytes,
+    kind_of,
     lay_out,
     make_rules,
     new_chances,
-    rows_with_walls,
     say,
     sums_of,
 )
@@ -33,50 +33,45 @@ GRID = (1, TOGETHER) if SIMULATED else (4224, 128)
 
 
 @cache
-def solving_kernels(walls: int, four_rate: float) -> tuple[Any, Any]:
+def solving_kernels(chain: Chain, four_rate: float) -> tuple[Any, Any]:
     """The kernels that solve all afterstates with one sum, then all positions."""
-    expect_in, choose_in = make_rules(walls, four_rate)
+    expect_in, choose_in = make_rules(chain, four_rate)
 
     @launched
-    def expect(endgames: Endgames, chances: Chances, layout: Layout, total: int) -> None:
-        me, highs = int64(thread_number()), int64(layout.high_sums.size)
-        part = me // TOGETHER
-        while part < layout.numbers.size * highs:
-            expect_in(endgames, chances, layout, int64(total), part // highs, part % highs, me % TOGETHER, TOGETHER)
-            part += int64(stride()) // TOGETHER
+    def expect(chances: Chances, ranks: Array, layout: Layout, total: int) -> None:
+        me = int64(thread_number())
+        high = me // TOGETHER
+        while high < layout.high_sums.size:
+            expect_in(chances, ranks, layout, int64(total), high, me % TOGETHER, TOGETHER)
+            high += int64(stride()) // TOGETHER
 
     @launched
     def choose(endgames: Endgames, chances: Chances, rows: Array, layout: Layout, total: int) -> None:
-        me, highs = int64(thread_number()), int64(layout.high_sums.size)
-        part = me // TOGETHER
-        while part < layout.numbers.size * highs:
-            choose_in(
-                endgames, chances, rows, layout, int64(total), part // highs, part % highs, me % TOGETHER, TOGETHER
-            )
-            part += int64(stride()) // TOGETHER
+        me = int64(thread_number())
+        high = me // TOGETHER
+        while high < layout.high_sums.size:
+            choose_in(endgames, chances, rows, layout, int64(total), high, me % TOGETHER, TOGETHER)
+            high += int64(stride()) // TOGETHER
 
     return expect, choose
 
 
-def solve_on_gpu(game: Game, tables: Sequence[Table]) -> Endgames:
-    """The tables, in the GPU's memory."""
+def solve_on_gpu(game: Game, tables: Sequence[tuple[Chain, int]]) -> Endgames:
+    """The tables of (chain, target), in the GPU's memory."""
     known, layouts, size = lay_out(tables)
     if not SIMULATED and size > cuda.current_context().get_memory_info().free:
         raise Mistake(f"these endgames need {gigabytes(size)} of the GPU's memory: take a smaller target")
     say(size)
     endgames = Endgames(cuda.device_array(size, np.uint8), *(cuda.to_device(array) for array in known[1:]))
     fill[GRID](endgames.slides, np.uint8(0))
-    rows = cuda.to_device(np.array(rows_with_walls()))
-    for table, layout in zip(tables, layouts):
-        expect, choose = solving_kernels(table.walls, game.parameters["four_rate"])
-        room = new_chances(known, layout, cuda.device_array)
-        there, chances = (
-            Layout(*(cuda.to_device(array) for array in layout)),
-            room._replace(places=cuda.to_device(room.places)),
-        )
+    rows = cuda.to_device(np.array(game.rows))
+    for (chain, target), layout in zip(tables, layouts):
+        expect, choose = solving_kernels(chain, game.parameters["four_rate"])
+        ranks = endgames.ranks[int(known.places[kind_of(chain), target, 0]) :]
+        there, chances = Layout(*(cuda.to_device(array) for array in layout)), new_chances(layout, cuda.device_array)
         for total in sums_of(layout):
             chances.offsets[total // 2 % KEPT].copy_to_device(by_high_half(layout, total)[0])
-            expect[GRID](endgames, chances, there, total)
+            expect[GRID](chances, ranks, there, total)
             choose[GRID](endgames, chances, rows, there, total)
     cuda.synchronize()
     return endgames

@@ -157,15 +157,11 @@ def with_tile(board: Board, cell: int, tile: np.uint64) -> Board:
 
 
 @rule
-def cells_with(board: Board, tile: np.uint64) -> np.uint64:
-    """The lowest bit of every nibble that is this tile."""
-    return empty_cells(board ^ (LOW_BITS * tile))
-
-
-@rule
 def holds(board: Board, tile: np.uint64) -> bool:
     """Is this nibble on the board?"""
-    return bool(cells_with(board, tile) != ZERO)
+    x = board ^ (LOW_BITS * tile)
+    x |= x >> TWO
+    return bool((~(x | (x >> ONE)) & LOW_BITS) != ZERO)
 
 
 @rule

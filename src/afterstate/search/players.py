@@ -16,9 +16,7 @@ from afterstate.values.folding import SMALLEST_HOLE
 from . import downgrade as halving
 from .agents import Agent, Memory
 from .block import NOWHERE, as_practised, block_wanted, find_block
-from .endgames import FEWEST as FEWEST_WALLS
-from .endgames import MOST as MOST_WALLS
-from .endgames import SHAPES, Table, leave, make_overrule, solved_once, turned_action
+from .endgames import BLOCK, FEWEST, SNAKE, Chain, leave, make_overrule, solved_once, turned_action
 from .expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
 from .kinds import Number
 from .leaves import Leaves, network_leaves
@@ -88,22 +86,18 @@ def depth_of(spec: Spec) -> tuple[int, int, float]:
     return layers, width, spec.number("prune", DEEP_PRUNE if deep else 0.0, 0.0, 1.0)
 
 
-def tables_wanted(spec: Spec, game: Game) -> list[Table]:
-    """The endgames to be solved, beside six walls and beside five, all targets up to one each."""
-    tables, usual = [], 2 if "block" in spec.options else 1
-    shapes = SHAPES[: spec.whole("shapes", usual, 1, len(SHAPES))]
-    if "shapes" in spec.options and "endgames" not in spec.options:
-        raise Mistake(f"shapes in {spec.text!r} are those of solved endgames: add endgames=512")
-    for name, walls in (("endgames", MOST_WALLS), ("wide", FEWEST_WALLS)):
+def tables_wanted(spec: Spec, game: Game) -> list[tuple[Chain, int]]:
+    """The endgames to be solved, (chain, target): those with six and with five links, all targets up to one each."""
+    tables, chains = [], (SNAKE, BLOCK) if "block" in spec.options else (SNAKE,)
+    for name, links in (("endgames", len(SNAKE)), ("wide", FEWEST)):
         if (tile := spec.options.get(name)) is None:
             continue
         if game.name != "2048":
             raise Mistake(f"endgames in {spec.text!r}: solved endgames are for 2048")
         if tile not in ENDGAME_TILES:
             raise Mistake(f"{name}={tile} in {spec.text!r}: write one of {', '.join(ENDGAME_TILES)}")
-        some = shapes if walls == MOST_WALLS else tuple(shape[:walls] for shape in shapes[:2])
         smaller = ENDGAME_TILES[: ENDGAME_TILES.index(tile) + 1]
-        tables += [Table(halving.exponent_of(int(one)), some) for one in smaller]
+        tables += [(chain[:links], halving.exponent_of(int(one))) for chain in chains for one in smaller]
     return tables
 
 

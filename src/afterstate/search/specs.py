@@ -22,7 +22,7 @@ BUDGETS = {
 OPTIONS = {
     "random": (),
     "greedy": ("downgrade", "hole"),
-    "expectimax": ("width", "prune", "table", "downgrade", "hole", "endgames", "wide", "shapes", "block"),
+    "expectimax": ("width", "prune", "table", "downgrade", "hole", "endgames", "wide", "block"),
     "mcts": ("leaf", "c", "trust", "downgrade", "hole"),
     "rollouts": (),
 }
