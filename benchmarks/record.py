@@ -1,10 +1,11 @@
 """The record attempt of 2048 in one process: learn, solve endgames, play. A GPU with 128 GB; no network is written.
 
-    python benchmarks/record.py --whole 740 --block 170 --games 2048
+    python benchmarks/record.py --whole 740 --practice 170 --games 2048
+    python benchmarks/record.py --whole 740 --practice 170 --part walls --games 2048
 
-One network learns whole games, a second one the block (docs/search.md); --block 0 does without it. Several agents may
-follow each other: --agent A --agent B, with the same tables, those of the first. What the flags mean in seconds,
-networks and results: docs/results/records.md.
+One network learns whole games, a second one the block or the walls (docs/search.md); --practice 0 does without it.
+Several agents may follow each other: --agent A --agent B, with the same tables, those of the first. What the flags
+mean in seconds, networks and results: docs/results/records.md.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from afterstate.learning.config import TrainConfig
 from afterstate.learning.gpu.available import require_gpu
 from afterstate.learning.runs import Progress, Run
 from afterstate.search.players import depth_of, tables_wanted
+from afterstate.search.practice import PARTS
 from afterstate.search.specs import parse_spec
 
 WHOLE = TrainConfig(fold="16384", by_age=True, phases="tc:1:0.35,soften:1:0.2,soften:1:0.15,soften:1>0.05:0.3")
-BLOCK = TrainConfig(game="2048-block", decay=0.5, phases="tc:1:0.4,soften:1:0.2,soften:1>0.05:0.4")
+PRACTICE = TrainConfig(decay=0.5, phases="tc:1:0.4,soften:1:0.2,soften:1>0.05:0.4")
 AGENT = "expectimax:deep,endgames=1024,wide=1024"
 SECONDS_A_LINE = 30.0
 SCORE, MOVES, LARGEST = 0, 1, 2
@@ -81,8 +83,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--network", default="8x7", help="of both")
     parser.add_argument("--whole", type=float, default=740.0, help="seconds of learning whole games")
-    parser.add_argument("--block", type=float, default=170.0, help="seconds of practising the block")
-    parser.add_argument("--agent", action="append", help=f"without block=…; by default {AGENT}")
+    parser.add_argument("--practice", type=float, default=170.0, help="seconds of practising a part")
+    parser.add_argument("--part", choices=[part.name for part in PARTS], default="block")
+    parser.add_argument("--agent", action="append", help=f"without block=… or walls=…; by default {AGENT}")
     parser.add_argument("--games", type=int, default=2048)
     parser.add_argument("--flight", type=int, default=0)
     parser.add_argument("--seed", type=int, default=12345, help="of the games that are counted")
@@ -90,20 +93,25 @@ def main() -> None:
     chosen = parser.parse_args()
     require_gpu()
     from afterstate.arena.gpu_endgames import solve_on_gpu
-    from afterstate.arena.gpu_search import GpuSearcher, Search
+    from afterstate.arena.gpu_search import GpuSearcher, Practised, Search
     from afterstate.learning.gpu.play import GpuPlayer
 
     both: dict[str, Any] = {"network": chosen.network, "device": "cuda", "flight": chosen.flight}
-    block = learn(replace(BLOCK, seconds=chosen.block, **both)) if chosen.block else None
+    part = next(part for part in PARTS if part.name == chosen.part)
+    practised = None
+    if chosen.practice:
+        config = replace(PRACTICE, game=f"2048-{part.name}", seconds=chosen.practice, **both)
+        practised = Practised(part, *learn(config))
     whole = learn(replace(WHOLE, seconds=chosen.whole, **both))
     play(GpuPlayer(*whole), 32 * chosen.games, chosen.seed, "greedy")
-    specs = [parse_spec(agent + (",block=learnt" if block else "")) for agent in chosen.agent or [AGENT]]
+    handed = f",{part.name}=learnt" if practised else ""
+    specs = [parse_spec(agent + handed) for agent in chosen.agent or [AGENT]]
     game = games.get("2048")
     tables, begin = tables_wanted(specs[0], game), time.perf_counter()
     solved = solve_on_gpu(game, tables) if tables else None
     print(f"{len(tables)} tables solved in {time.perf_counter() - begin:.0f} s", flush=True)
     for spec in specs:
-        player = GpuSearcher(whole[0], Search(*depth_of(spec)), whole[1], None, solved, block)
+        player = GpuSearcher(whole[0], Search(*depth_of(spec)), whole[1], None, solved, practised)
         results = play(player, chosen.games, chosen.seed, spec.text)
         if chosen.out:
             np.save(chosen.out / f"{spec.text.replace('/', '-')}.npy", results)

@@ -16,7 +16,7 @@ import pytest
 from afterstate import games
 from afterstate.arena.evaluate import Player
 from afterstate.arena.gpu_endgames import solve_on_gpu
-from afterstate.arena.gpu_search import POINT, GpuSearcher, Search
+from afterstate.arena.gpu_search import POINT, GpuSearcher, Practised, Search
 from afterstate.games.board import pack
 from afterstate.games.chance import seed_of
 from afterstate.games.errors import Mistake
@@ -32,10 +32,11 @@ from afterstate.learning.gpu.steps import Lesson
 from afterstate.learning.gpu.trainer import GpuTrainer
 from afterstate.learning.runs import Run, read_metrics
 from afterstate.search.agents import make_agent
-from afterstate.search.block import NOWHERE, find_block
+from afterstate.search.block import NOWHERE
 from afterstate.search.endgames import SNAKE, Endgames, make_overrule, solve
 from afterstate.search.expectimax import best_of_values, make_expectimax, new_desk
 from afterstate.search.leaves import plain_leaves
+from afterstate.search.practice import PARTS, Part
 from afterstate.values.files import Model, open_model, save_model
 from afterstate.values.ntuple import evaluator
 from afterstate.values.patterns import parse_network
@@ -110,6 +111,7 @@ LESSONS = {
     "tc(λ) by age": (lesson_of(coherence=True, by_age=True, history=4, decay=0.5), 8),
     "three steps of threes": (lesson_of("threes", coherence=True, history=3, decay=1.0), 6),
     "the block": (lesson_of("2048-block", coherence=True, history=2, decay=0.5), 6),
+    "the walls": (lesson_of("2048-walls", coherence=True, history=2, decay=0.5), 6),
     "phone by hint, tc(λ)": (lesson_of("threes-phone", "01,5", by_hint=True, history=2, decay=0.3), 5),
 }
 BY_HINT = ("threes-phone", "01,5")
@@ -492,37 +494,47 @@ def test_a_search_there_plays_by_endgames(monkeypatch: pytest.MonkeyPatch) -> No
     assert differ > 0, "the search would have played the same: nothing is tested"
 
 
-BLOCKS = [  # for the network that has practised: pushed aside, at the wall, turned; larger tiles; then for the other
-    [0, 14, 13, 12, 1, 0, 2, 3, 0, 0, 1, 5, 0, 0, 0, 1],
-    [14, 13, 12, 0, 0, 1, 0, 4, 0, 0, 0, 2, 0, 0, 1, 1],
-    [1, 0, 0, 2, 0, 0, 1, 14, 0, 3, 2, 13, 0, 1, 10, 12],
-    [12, 13, 15, 2, 11, 5, 3, 1, 2, 0, 0, 0, 1, 0, 0, 0],
-    [14, 13, 12, 11, 0, 1, 0, 4, 0, 0, 0, 2, 0, 0, 1, 1],
-    [9, 7, 5, 3, 1, 0, 2, 3, 0, 0, 1, 5, 0, 0, 0, 1],
-]
+HANDED = {  # boards for the network that has practised, then some for the other
+    "block": [  # pushed aside, at the wall, turned; larger tiles
+        [0, 14, 13, 12, 1, 0, 2, 3, 0, 0, 1, 5, 0, 0, 0, 1],
+        [14, 13, 12, 0, 0, 1, 0, 4, 0, 0, 0, 2, 0, 0, 1, 1],
+        [1, 0, 0, 2, 0, 0, 1, 14, 0, 3, 2, 13, 0, 1, 10, 12],
+        [12, 13, 15, 2, 11, 5, 3, 1, 2, 0, 0, 0, 1, 0, 0, 0],
+        [14, 13, 12, 11, 0, 1, 0, 4, 0, 0, 0, 2, 0, 0, 1, 1],
+        [9, 7, 5, 3, 1, 0, 2, 3, 0, 0, 1, 5, 0, 0, 0, 1],
+    ],
+    "walls": [  # apart from each other; larger tiles; before and after the target
+        [0, 14, 3, 12, 1, 0, 2, 3, 0, 13, 1, 5, 0, 0, 0, 1],
+        [15, 13, 12, 0, 0, 1, 0, 4, 0, 0, 0, 2, 0, 0, 1, 1],
+        [1, 0, 0, 2, 0, 0, 1, 14, 0, 3, 2, 15, 0, 1, 10, 12],
+        [12, 13, 14, 2, 11, 11, 3, 1, 2, 0, 0, 0, 1, 0, 0, 0],
+        [14, 13, 12, 12, 0, 1, 0, 4, 0, 0, 0, 2, 0, 0, 1, 1],
+        [9, 7, 5, 3, 1, 0, 2, 3, 0, 0, 1, 5, 0, 0, 0, 1],
+    ],
+}
 
 
+@pytest.mark.parametrize("part", PARTS, ids=[part.name for part in PARTS])
 def test_a_search_there_hands_over_to_the_network_that_has_practised(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("afterstate.search.players.tables_wanted", lambda spec, game: [])
-    lesson, practised, boards = lesson_of(), lesson_of("2048-block", "01,56"), len(BLOCKS)
+    lesson, practised, boards = lesson_of(), lesson_of(f"2048-{part.name}", "01,56"), HANDED[part.name]
     weights, others = random_weights(lesson), random_weights(practised)
-    file = save_model(Model(practised.game, practised.evaluator.network, others), tmp_path / "block.safetensors")
+    file = save_model(Model(practised.game, practised.evaluator.network, others), tmp_path / "part.safetensors")
     model = Model(lesson.game, lesson.evaluator.network, weights)
-    agent = make_agent(f"expectimax:2,endgames=128,block={file}", lesson.game, model)
-    searcher, memory = GpuSearcher(lesson, Search(2), weights, block=(practised, others)), agent.new_memory()
-    before, after, _ = moved_there(searcher, boards, BLOCKS)
-    for place in range(boards):
+    agent = make_agent(f"expectimax:2,endgames=128,{part.name}={file}", lesson.game, model)
+    second, memory = Practised(part, practised, others), agent.new_memory()
+    before, after, _ = moved_there(GpuSearcher(lesson, Search(2), weights, practised=second), len(boards), boards)
+    for place in range(len(boards)):
         position = words(before[k][place] for k in (1, 2, 3))
         for practises in (False, True):  # a move of the one search, then one of the other
-            if (find_block(lesson.game.rows, *position[:2]) != NOWHERE) == practises:
+            if (part.find(lesson.game.rows, *position[:2]) != NOWHERE) == practises:
                 action = int(agent.decide(memory, *position[:2], 0, np.uint64(1))[0])
                 position = moved_here(lesson, action, *position)
         assert tuple(after[k][place] for k in (1, 2, 3)) == position
-    assert [find_block(lesson.game.rows, pack(b), np.uint64(0)) != NOWHERE for b in BLOCKS] == [True] * 4 + [
-        False
-    ] * 2
+    handed = [part.find(lesson.game.rows, pack(board), np.uint64(0)) != NOWHERE for board in boards]
+    assert handed == [True] * 4 + [False] * 2
 
 
 def test_values_are_read_from_the_network_once() -> None:

@@ -227,7 +227,7 @@ def test_wrong_models_are_refused(models: tuple[Any, Any, Path], tmp_path: Path)
         make_agent("expectimax:2,endgames=128,block=nothing.safetensors", WHOLE, model)
     with pytest.raises(Mistake, match="add endgames=512"):
         make_agent(f"expectimax:2,block={file}", WHOLE, model)
-    with pytest.raises(Mistake, match="the block is for 2048"):
+    with pytest.raises(Mistake, match="it is a part of 2048"):
         make_agent(f"expectimax:2,block={file}", games.get("threes"), tiny_model("threes"))
 
 

@@ -15,9 +15,9 @@ from afterstate.games.board import Board
 from afterstate.games.compiler import Array, rule_for
 from afterstate.learning.gpu import lesson_of
 from afterstate.search.agents import Agent
-from afterstate.search.block import block_wanted
 from afterstate.search.downgrade import downgrade
 from afterstate.search.players import NO_DOWNGRADE, depth_of, downgrade_settings, tables_wanted
+from afterstate.search.practice import practice_wanted
 from afterstate.search.specs import parse_spec
 
 from .evaluate import Evaluation
@@ -71,12 +71,14 @@ def player_of(agent: Agent) -> Any:
 
         return GpuPlayer(lesson, agent.model.weights, seen)
     from .gpu_endgames import solve_on_gpu
-    from .gpu_search import GpuSearcher, Search
+    from .gpu_search import GpuSearcher, Practised, Search
 
     endgames = solve_on_gpu(agent.game, tables) if tables else None
-    practised = block_wanted(spec, agent.game)
-    block = (lesson_of(practised), practised.weights) if practised else None
-    return GpuSearcher(lesson, Search(layers, width, prune), agent.model.weights, seen, endgames, block)
+    second = None
+    if practice := practice_wanted(spec, agent.game):
+        part, practised = practice
+        second = Practised(part, lesson_of(practised), practised.weights)
+    return GpuSearcher(lesson, Search(layers, width, prune), agent.model.weights, seen, endgames, second)
 
 
 @cache

@@ -17,8 +17,8 @@ order of the threads does not matter.
 
 When there is no more room, nobody moves, and from then on half as many games are searched at a time.
 
-A second search with a network of its own (search/block.py) takes turns with the first: each moves in the games whose
-boards are its own.
+A second search with a network of its own (search/practice.py) takes turns with the first: each moves in the games
+whose boards are its own.
 """
 
 from __future__ import annotations
@@ -55,10 +55,11 @@ from afterstate.learning.gpu.play import (
 )
 from afterstate.learning.gpu.repeated import Repeated
 from afterstate.learning.gpu.steps import Lesson
-from afterstate.search.block import NOWHERE, as_practised, find_block
+from afterstate.search.block import NOWHERE
 from afterstate.search.endgames import Endgames, leave, make_overrule, turned_action
 from afterstate.search.expectimax import MOVES, SHARES, among_best, best_of_values, likeliest, make_position_key
 from afterstate.search.last_layer import ALIVE
+from afterstate.search.practice import Part
 
 from .gpu_known import make_ask, make_known_value, make_look_up, new_known, new_questions
 from .gpu_lists import (
@@ -101,10 +102,18 @@ class Search(NamedTuple):
     prune: float = 0.0
 
 
+class Practised(NamedTuple):
+    """A second network, for the boards that it has practised."""
+
+    part: Part
+    lesson: Lesson
+    weights: Any
+
+
 class View(NamedTuple):
     """Which boards a search moves in, and what it sees of them."""
 
-    way: Callable[..., Any]  # (rows, board, aux) -> the symmetry by which it sees the board, NOWHERE if not its own
+    way: Callable[..., Any]  # (rows of the game, board, aux) -> how it turns a board to see it; NOWHERE: not its own
     see: Callable[..., Any]  # (board, aux, way) -> board, aux
 
 
@@ -113,29 +122,36 @@ def everywhere(rows: Array, board: np.uint64, aux: np.uint64) -> int:
     return 0
 
 
-@rule
-def but_the_block(rows: Array, board: np.uint64, aux: np.uint64) -> int:
-    return 0 if find_block(rows, board, aux) == NOWHERE else NOWHERE
-
-
-@rule
-def see_block(board: np.uint64, aux: np.uint64, way: int) -> tuple[np.uint64, np.uint64]:
-    return as_practised(symmetry(board, way)), aux
-
-
-BLOCK_VIEW = View(find_block, see_block)
-
-
 @cache
-def view_of(seen: Callable[..., Any] | None, helped: bool) -> View:
-    """The view of a search that chooses its moves on `seen(board, aux)`, if not on the board itself."""
+def view_of(seen: Callable[..., Any] | None, part: Part | None) -> View:
+    """The view of a search of all boards but those of `part`; it looks at `seen(board, aux)` instead of a board."""
     through = seen or itself
 
     @device
     def see(board: np.uint64, aux: np.uint64, way: int) -> Any:
         return through(board, aux)
 
-    return View(but_the_block if helped else everywhere, see)
+    if part is None:
+        return View(everywhere, see)
+    find = part.find
+
+    @device
+    def elsewhere(rows: Array, board: np.uint64, aux: np.uint64) -> Any:
+        return 0 if find(rows, board, aux) == NOWHERE else NOWHERE
+
+    return View(elsewhere, see)
+
+
+@cache
+def view_of_part(part: Part) -> View:
+    """The view of the search that has practised a part."""
+    see_part = part.see
+
+    @device
+    def see(board: np.uint64, aux: np.uint64, way: int) -> Any:
+        return see_part(symmetry(board, way)), aux
+
+    return View(part.find, see)
 
 
 @device
@@ -176,16 +192,22 @@ def make_open_moves(game: Game, played: Game, view: View) -> Any:
 
     @launched
     def open_moves(
-        rows: Array, at: Boards, roots: Roots, afterstates: Afterstates, counts: Array, seed: np.uint64
+        rows: Array,
+        played_rows: Array,
+        at: Boards,
+        roots: Roots,
+        afterstates: Afterstates,
+        counts: Array,
+        seed: np.uint64,
     ) -> None:
         game = thread_number()
         while game < at.numbers.size:
             roots.afterstates[game, 0] = RESTING
             ready, way = at.numbers[game] != NO_GAME and int64(game) % counts[PARTS] == counts[TURN], NOWHERE
             if ready and at.boards[game] == np.uint64(0):
-                deal(rows, at, game, seed)
+                deal(played_rows, at, game, seed)
             if ready:
-                way = way_of(rows, at.boards[game], at.auxes[game])
+                way = way_of(played_rows, at.boards[game], at.auxes[game])
             if way != NOWHERE:
                 roots.ways[game] = way
                 board, aux = see(at.boards[game], at.auxes[game], way)
@@ -434,16 +456,15 @@ class GpuSearcher(GpuPlayer):
         weights: Any,
         seen: Callable[..., Any] | None = None,
         endgames: Endgames | None = None,
-        block: tuple[Lesson, Any] | None = None,
+        practised: Practised | None = None,
         nodes: int = 0,
     ) -> None:
-        """`block`: a second network with its weights, for the boards that it has practised."""
         super().__init__(lesson, weights, seen)
-        self.stream, view = cuda.stream(), view_of(seen, block is not None)
-        self.searches = [OneSearch(self, search, view, lesson, self.weights, endgames, nodes)]
-        if block is not None:
-            other = GpuPlayer(*block)
-            self.searches.append(OneSearch(self, search, BLOCK_VIEW, other.lesson, other.weights, endgames, nodes))
+        self.stream, view = cuda.stream(), view_of(seen, practised.part if practised else None)
+        self.searches = [OneSearch(self, self, search, view, endgames, nodes)]
+        if practised:
+            other, view = GpuPlayer(practised.lesson, practised.weights), view_of_part(practised.part)
+            self.searches.append(OneSearch(self, other, search, view, endgames, nodes))
 
     def mover(self, at: Boards, results: Any, taken: Any, seed: int) -> Callable[[], None]:
         for search in self.searches:
@@ -476,16 +497,16 @@ class OneSearch:
     def __init__(
         self,
         player: GpuSearcher,
+        thinker: GpuPlayer,
         search: Search,
         view: View,
-        lesson: Lesson,
-        weights: Any,
         endgames: Endgames | None,
         nodes: int,
     ) -> None:
-        self.search, self.weights, self.rows = search, weights, player.rows
+        """A search for the games of `player`, with the rules and the network of `thinker`."""
+        self.search, self.weights, self.rows, self.played_rows = search, thinker.weights, thinker.rows, player.rows
         self.grid, self.one = (*GRID, player.stream), (1, 1, player.stream)
-        self.kernels = kernels_of(lesson, search.width, player.lesson.game, view, endgames is not None)
+        self.kernels = kernels_of(thinker.lesson, search.width, player.lesson.game, view, endgames is not None)
         nodes = nodes or room_for()
         self.afterstates = Afterstates._make(new(kind, nodes) for kind in "uufj")
         moves = [new("i", (nodes, search.width)) for _ in range(2)]
@@ -511,15 +532,16 @@ class OneSearch:
         layers = self.search.layers
         turn_over[self.one](counts, positions)
         sweep[grid](counts, table)
-        kernels.open_moves[grid](self.rows, at, self.roots, afterstates, counts, np.uint64(seed))
+        rows, played = self.rows, self.played_rows
+        kernels.open_moves[grid](rows, played, at, self.roots, afterstates, counts, np.uint64(seed))
         for level in range(layers - 1):
             kernels.spread[grid](afterstates, positions, counts, level, layers - 1 - level, self.search.prune)
-            kernels.ask[grid](self.rows, positions, known, questions, counts, level)
+            kernels.ask[grid](rows, positions, known, questions, counts, level)
             kernels.look_up[grid](self.weights, known, questions, counts, level)
-            kernels.answer[grid](self.weights, known, self.rows, afterstates, positions, table, counts, level)
+            kernels.answer[grid](self.weights, known, rows, afterstates, positions, table, counts, level)
         for level in reversed(range(layers - 1)):
             settle[grid](afterstates, positions, table, counts, level)
-        kernels.go_on[grid](self.rows, at, self.roots, afterstates, self.endgames, counts, results, taken)
+        kernels.go_on[grid](played, at, self.roots, afterstates, self.endgames, counts, results, taken)
 
 
 def room_for() -> int:

@@ -23,7 +23,8 @@ REGISTRY = {
     "threes": "threes",
     "threes-phone": "threes_phone",
 }
-PRACTICE = {"2048-block": "block"}  # parts of a game, to be trained and handed to its players; nobody plays them
+# Parts of a game, to be trained and handed to its players; nobody plays them.
+PRACTICE = {"2048-block": "block", "2048-walls": "walls"}
 __getattr__ = lazily(__name__, {"Game": ".game", "Rules": ".game", "State": ".play", "Afterstate": ".play"})
 
 

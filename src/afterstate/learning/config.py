@@ -25,7 +25,7 @@ class TrainConfig:
     """Everything that decides what a run learns. The same settings, seed and one thread: the same weights."""
 
     game: str = "2048"
-    """2048, threes or threes-phone; 2048-block practises the hardest part of 2048."""
+    """2048, threes or threes-phone; 2048-walls and 2048-block practise the hardest part of 2048."""
     network: str = "4x6"
     """A name (afterstate networks lists them) or patterns such as 012345,456789."""
     rule: Literal["td", "tc"] = "tc"

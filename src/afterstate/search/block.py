@@ -10,20 +10,12 @@ largest hole halved (values/folding.py).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from afterstate.games import Game, Mistake
-from afterstate.games.block import CELLS, GIVEN, LARGEST_LINK, LINKS, MASKS, NAME, THIRD, slide
+from afterstate.games.block import CELLS, GIVEN, LARGEST_LINK, LINKS, MASKS, THIRD, slide
 from afterstate.games.board import ONE, S4, ZERO, Board, symmetry, tile_at, tiles_above
 from afterstate.games.compiler import Array, rule
 from afterstate.values.folding import SMALLEST_HOLE, halve
-
-from .specs import Spec
-
-if TYPE_CHECKING:
-    from afterstate.values.files import Model
 
 NOWHERE = -1
 CORNER, LARGEST = CELLS[GIVEN - 1], np.uint64(LARGEST_LINK)
@@ -62,21 +54,3 @@ def find_block(rows: Array, board: Board, aux: np.uint64) -> int:
                 if slide(rows, seen, ZERO, action)[0] != seen:
                     return k
     return NOWHERE
-
-
-def block_wanted(spec: Spec, game: Game) -> Model | None:
-    """The model that has practised the block, where a player is to have one: block=FILE."""
-    from afterstate.values.files import open_model
-
-    if "block" not in spec.options:
-        return None
-    if game.name != "2048":
-        raise Mistake(f"block in {spec.text!r}: the block is for 2048")
-    if "endgames" not in spec.options:
-        raise Mistake(f"{spec.text!r} lays a block and cannot finish it: add endgames=512, which solves what follows")
-    model = open_model(spec.options["block"])
-    if model.game.name != NAME:
-        raise Mistake(
-            f"block={spec.options['block']} has learnt {model.game.name}: train one with afterstate train {NAME}"
-        )
-    return model

@@ -15,13 +15,14 @@ from afterstate.values.folding import SMALLEST_HOLE
 
 from . import downgrade as halving
 from .agents import Agent, Memory
-from .block import NOWHERE, as_practised, block_wanted, find_block
+from .block import NOWHERE
 from .endgames import BLOCK, FEWEST, SNAKE, Chain, leave, make_overrule, solved_once, turned_action
 from .expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
 from .kinds import Number
 from .leaves import Leaves, network_leaves
 from .mcts import Settings, make_mcts
 from .mcts import new_tree as new_value_tree
+from .practice import Part, practice_wanted
 from .rollouts import make_flat
 from .specs import Spec
 from .uct import make_uct, new_tree
@@ -130,18 +131,19 @@ def make_look_ahead(game: Game, search: Callable[..., Any], *key: object) -> Cal
 
 
 def make_hand_over(
-    look_ahead: Callable[..., Any], search_block: Callable[..., Any], *key: object
+    look_ahead: Callable[..., Any], search_part: Callable[..., Any], part: Part, *key: object
 ) -> Callable[..., Any]:
     """`look_ahead` with a second network, for the boards that this one has practised."""
+    find, see = part.find, part.see
 
     @rule_for("hand over", *key)
     def hand_over(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
         plan, desk, values = memory[1], memory[4], memory[5]
-        k = find_block(desk.rows, board, aux)
+        k = find(memory[0].rows, board, aux)
         if k == NOWHERE:
             look_ahead(memory, board, aux, out)
             return
-        search_block(desk, plan, as_practised(symmetry(board, k)), aux, values)
+        search_part(desk, plan, see(symmetry(board, k)), aux, values)
         for action in range(MOVES):
             out[action] = values[turned_action(action, k)]
 
@@ -156,11 +158,12 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
     kind: tuple[object, ...] = ("expectimax", game.key, leaves.key, *how, bool(tables))
     look_ahead = make_look_ahead(game, make_search(game, leaves, *how), *kind)
     overrule = make_overrule() if tables else leave
-    block = block_wanted(spec, game)
-    practised = network_leaves(block) if block else leaves
-    if block:
+    practice = practice_wanted(spec, game)
+    if practice:
+        part, second = practice
+        practised = network_leaves(second)
         kind = (*kind, practised.key)
-        look_ahead = make_hand_over(look_ahead, make_search(block.game, practised, *how), *kind)
+        look_ahead = make_hand_over(look_ahead, make_search(second.game, practised, *how), part, *kind)
 
     @rule_for("think", *kind)
     def think(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
@@ -179,8 +182,8 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
 
     def new_memory() -> Memory:
         endgames = solved_once(game, tuple(tables)) if tables else ()
-        second = (new_desk(block.game, practised, bits, width), np.zeros(MOVES)) if block else ()
-        return new_desk(game, leaves, bits, width), plan, np.zeros(MOVES), endgames, *second
+        rest = (new_desk(second.game, practised, bits, width), np.zeros(MOVES)) if practice else ()
+        return new_desk(game, leaves, bits, width), plan, np.zeros(MOVES), endgames, *rest
 
     return Agent(spec.text, game, kind, decide, new_memory, values_of, model)
 

@@ -22,7 +22,7 @@ BUDGETS = {
 OPTIONS = {
     "random": (),
     "greedy": ("downgrade", "hole"),
-    "expectimax": ("width", "prune", "table", "downgrade", "hole", "endgames", "wide", "block"),
+    "expectimax": ("width", "prune", "table", "downgrade", "hole", "endgames", "wide", "block", "walls"),
     "mcts": ("leaf", "c", "trust", "downgrade", "hole"),
     "rollouts": (),
 }

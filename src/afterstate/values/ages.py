@@ -22,7 +22,7 @@ from ..games.game import Game
 from .patterns import AGES
 
 # An entry is for 2^bits sums: some thirty moves of 2048, and eight of Threes!, whose games are shorter.
-BITS = {"2048": 6, "2048-block": 6, "threes": 4, "threes-phone": 4}
+BITS = {"2048": 6, "2048-block": 6, "2048-walls": 6, "threes": 4, "threes-phone": 4}
 
 
 def make_age(game: Game, first: int) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..games import PRACTICE
 from ..games.board import ONE, S8, ZERO, holds, tiles_above, turn
 from ..games.compiler import Array, rule_for
 from ..games.errors import Mistake
@@ -61,10 +62,10 @@ class Evaluator:
 @cache
 def evaluator(game: Game, network: Network) -> Evaluator:
     """The compiled functions of a network on a game."""
-    if network.by_hint and game.name == "2048":
+    if network.by_hint and (game.name == "2048" or game.name in PRACTICE):
         raise Mistake("2048 shows no hint: tables by hint are for threes and threes-phone")
-    if network.fold and game.name == "2048-block":
-        raise Mistake("the block has one scale only: leave out --fold")
+    if network.fold and game.name in PRACTICE:
+        raise Mistake(f"{game.name} has one scale only: leave out --fold")
     if network.fold and network.stages and network.stages[-1] != network.fold:
         raise Mistake("a folded network has its last stage where it folds: give --stages and --fold the same tile")
     for stage in network.stages:

@@ -1,0 +1,116 @@
+"""Practice for the hardest part of 2048: make one more 4096 beside three larger tiles that nothing merges with.
+
+    wall  wall  wall  2048
+       .     .   512  1024
+       .     .     .     .
+       .     .     .     .
+
+With 16384, 8192 and 4096 on the board, the next 4096 makes a 32768, and few games come so far: a player of whole
+games knows little of what to do there. It need not know which large tile is which, nor how large they are. Here all
+of them are walls, alike, which slide like other tiles; everything below is as in 2048. The 4096 earns points of its
+own and ends the game.
+
+Games begin anywhere on the way: the large tiles in a snake, as players lay them, three walls and then what the small
+ones are to add up to, any sum below 4096. Who only begins with the three walls never comes to the 4096 that is to be
+learnt, and who never begins shortly before it may not find out what it is worth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from . import g2048
+from .board import ONE, ZERO, Board, Whole, turn, turn_back
+from .chance import below, draw
+from .compiler import Array, rule_for
+from .game import Game
+
+NAME = "2048-walls"
+WALLS = 3
+TARGET = 12  # 4096
+WALL = TARGET  # a target ends the game, so its nibble is free
+SMALLEST = 3  # 8, of the tiles that a game begins with beside the walls
+POINTS = 100_000  # for the target
+OVER = np.uint64(0xFFFF_FFFF_FFFF_FFF0)  # instead of any afterstate with the target: the game is over and won
+SNAKE = (0, 1, 2, 3, 7, 6, 5, 4, 8, 9, 10, 11, 15, 14, 13, 12)
+SHIFTS = tuple(np.uint64(4 * cell) for cell in SNAKE)
+BARE = np.uint64(sum(WALL << 4 * cell for cell in SNAKE[:WALLS]))
+FOUR = np.uint64(4)  # one game of so many begins with nothing but walls
+
+
+def slide_line(line: list[int]) -> tuple[list[int], int]:
+    """A line slid towards its start, and its points; walls stay what they are.
+
+    >>> slide_line([WALL, WALL, 1, 1])
+    ([12, 12, 2, 0], 4)
+    >>> slide_line([0, 11, 0, 11])
+    ([12, 0, 0, 0], 104096)
+    """
+    slid, points = [0] * 4, 0
+    place = 0
+    mergeable = False
+    for tile in filter(None, line):
+        if mergeable and slid[place - 1] == tile and tile < WALL:
+            slid[place - 1] += 1
+            points += 2 ** (tile + 1) + (POINTS if tile + 1 == TARGET else 0)
+            mergeable = False
+        else:
+            slid[place] = tile
+            place += 1
+            mergeable = True
+    return slid, points
+
+
+@cache
+def row_table() -> Array:
+    """[65536] as that of 2048; more than one target in a row earns no more than one."""
+    table = np.zeros(1 << 16, np.uint32)
+    for row in range(1 << 16):
+        slid, points = slide_line([(row >> 4 * i) & 15 for i in range(4)])
+        table[row] = sum(tile << 4 * i for i, tile in enumerate(slid)) | (min(points, POINTS + 4096) // 4) << 16
+    table.setflags(write=False)
+    return table
+
+
+@rule_for()
+def slide(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Board, np.uint64, Whole]:
+    """As in 2048, but for the walls; after the target nothing is legal."""
+    if board >= OVER:
+        return board, aux, np.int64(0)
+    after, points = g2048.slide_left(rows, turn(board, action))
+    if points >= POINTS:
+        return OVER, aux, points
+    return turn_back(after, action), aux, points
+
+
+@cache
+def game() -> Game:
+    whole = g2048.game()
+    deal = whole.rules.deal
+
+    @rule_for()
+    def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
+        bits, rng = draw(rng)
+        board, place = BARE, WALLS
+        if below(bits, FOUR) != ZERO:
+            for k in range(TARGET - SMALLEST):
+                tile = np.uint64(TARGET - 1 - k)
+                if (bits >> tile) & ONE:
+                    board |= tile << SHIFTS[place]
+                    place += 1
+        board, aux, rng = deal(board, ZERO, rng)
+        return deal(board, aux, rng)  # type: ignore[no-any-return]
+
+    return replace(
+        whole,
+        name=NAME,
+        key=NAME,
+        title="the walls of 2048",
+        summary="practice: make one more 4096 beside three larger tiles",
+        rows=row_table(),
+        rules=whole.rules._replace(start=start, slide=slide),
+        parameters={},
+    )
