@@ -1,7 +1,7 @@
 """Make the models in the box: train, keep what matters, measure, write a file of at most 6 MB.
 
     python scripts/make_box.py 2048             ten minutes of training on two cores
-    python scripts/make_box.py 2048-block       nine minutes on one, and at most 1.5 MB
+    python scripts/make_box.py 2048-walls       NINE minutes on one, and at most 1.5 MB
     python scripts/make_box.py threes           ten minutes on two
     python scripts/make_box.py threes-phone     twenty minutes on one, beside other work
 
@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from afterstate.arena.evaluate import evaluate
+from afterstate.games import PRACTICE
 from afterstate.games.compiler import Array
 from afterstate.learning.config import TrainConfig
 from afterstate.learning.cpu import CpuTrainer
@@ -27,13 +28,13 @@ from afterstate.values.files import Model, open_model, save_model, write_trainin
 
 RECIPES = {
     "2048": TrainConfig(game="2048", network="4x6+squares", fold="8192", decay=0.5, threads=2, seconds=600),
-    "2048-block": TrainConfig(
-        game="2048-block",
+    "2048-walls": TrainConfig(
+        game="2048-walls",
         network="4x6+squares",
         decay=0.5,
         phases="tc:1:0.5,soften:1:0.2,soften:1>0.05:0.3",
         threads=1,
-        moves=1_000_000_000,
+        moves=2_000_000_000,
     ),
     "threes": TrainConfig(game="threes", network="4x6+squares", threads=2, seconds=600),
     "threes-phone": TrainConfig(
@@ -50,7 +51,7 @@ RECIPES = {
     ),
 }
 PLAYED = 200_000_000  # moves that show which weights matter
-LIMIT, LIMIT_OF_BLOCK = 5_900_000, 1_500_000  # bytes
+LIMIT, LIMIT_OF_PRACTICE = 5_900_000, 1_500_000  # bytes
 
 
 def visits_of(model: Model, recipe: TrainConfig, moves: int) -> Array:
@@ -97,7 +98,7 @@ def main() -> None:
         return
     model = open_model(folder / "last.safetensors")
     out.parent.mkdir(parents=True, exist_ok=True)
-    importance, limit = visits_of(model, config, PLAYED), LIMIT_OF_BLOCK if chosen.game == "2048-block" else LIMIT
+    importance, limit = visits_of(model, config, PLAYED), LIMIT_OF_PRACTICE if chosen.game in PRACTICE else LIMIT
     save_model(model, out, packed=True, limit=limit, importance=importance)
     measured = measure(open_model(out), numbers, chosen.workers)
     training = {

@@ -10,9 +10,9 @@ games knows little of what to do there. It need not know which large tile is whi
 of them are walls, alike, which slide like other tiles; everything below is as in 2048. The 4096 earns points of its
 own and ends the game.
 
-Games begin anywhere on the way: the large tiles in a snake, as players lay them, three walls and then what the small
-ones are to add up to, any sum below 4096. Who only begins with the three walls never comes to the 4096 that is to be
-learnt, and who never begins shortly before it may not find out what it is worth.
+Every second game begins with three walls and two small tiles, the others anywhere on the way: with the tiles that
+make up any sum below 4096, laid out behind the walls in a snake, as players do. Who always begins with the three
+walls alone never comes to the 4096 that is to be learnt.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from functools import cache
 import numpy as np
 
 from . import g2048
-from .board import ONE, ZERO, Board, Whole, turn, turn_back
+from .board import ONE, TWO, ZERO, Board, Whole, turn, turn_back
 from .chance import below, draw
 from .compiler import Array, rule_for
 from .game import Game
@@ -38,7 +38,6 @@ OVER = np.uint64(0xFFFF_FFFF_FFFF_FFF0)  # instead of any afterstate with the ta
 SNAKE = (0, 1, 2, 3, 7, 6, 5, 4, 8, 9, 10, 11, 15, 14, 13, 12)
 SHIFTS = tuple(np.uint64(4 * cell) for cell in SNAKE)
 BARE = np.uint64(sum(WALL << 4 * cell for cell in SNAKE[:WALLS]))
-FOUR = np.uint64(4)  # one game of so many begins with nothing but walls
 
 
 def slide_line(line: list[int]) -> tuple[list[int], int]:
@@ -95,7 +94,7 @@ def game() -> Game:
     def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
         bits, rng = draw(rng)
         board, place = BARE, WALLS
-        if below(bits, FOUR) != ZERO:
+        if below(bits, TWO) != ZERO:
             for k in range(TARGET - SMALLEST):
                 tile = np.uint64(TARGET - 1 - k)
                 if (bits >> tile) & ONE:
