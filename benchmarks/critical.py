@@ -35,7 +35,7 @@ def make_play(agent: Agent) -> Callable[..., Any]:
     deal, slide, spawn, largest, total = rules.deal, rules.slide, rules.spawn, rules.largest, rules.sum_of_tiles
 
     @kernel("critical", agent.game.key, *agent.kind, title="games from here")
-    def play(memory: Any, rows: Any, board: np.uint64, rng: np.uint64, goal: int) -> tuple[bool, int, int]:
+    def play(memory: Any, rows: Any, board: np.uint64, rng: np.uint64, goal: int) -> tuple[Any, int, Any]:
         board, aux, rng = deal(board, np.uint64(0), rng)
         board, aux, rng = deal(board, aux, rng)
         moves, action = 0, 0

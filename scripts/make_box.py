@@ -1,7 +1,7 @@
 """Make the models in the box: train, keep what matters, measure, write a file of at most 6 MB.
 
     python scripts/make_box.py 2048             ten minutes of training on two cores
-    python scripts/make_box.py 2048-walls       NINE minutes on one, and at most 1.5 MB
+    python scripts/make_box.py 2048-walls       twelve minutes on one, and at most 1.5 MB
     python scripts/make_box.py threes           ten minutes on two
     python scripts/make_box.py threes-phone     twenty minutes on one, beside other work
 
