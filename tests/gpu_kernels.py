@@ -32,9 +32,9 @@ from afterstate.learning.gpu.steps import Lesson
 from afterstate.learning.gpu.trainer import GpuTrainer
 from afterstate.learning.runs import Run, read_metrics
 from afterstate.search.agents import make_agent
-from afterstate.search.block import NOWHERE
 from afterstate.search.endgames import SNAKE, Endgames, make_overrule, solve
 from afterstate.search.expectimax import best_of_values, make_expectimax, new_desk
+from afterstate.search.kinds import NOWHERE
 from afterstate.search.leaves import plain_leaves
 from afterstate.search.practice import PARTS, Part
 from afterstate.values.files import Model, open_model, save_model

@@ -17,7 +17,8 @@ from afterstate.games import Mistake, State
 from afterstate.games.board import pack, symmetry, unpack
 from afterstate.search import players
 from afterstate.search.agents import make_agent
-from afterstate.search.block import NOWHERE, as_practised, find_block
+from afterstate.search.block import as_practised, find_block
+from afterstate.search.kinds import NOWHERE
 from afterstate.values.files import open_model, save_model
 
 WHOLE, BLOCK = games.get("2048"), games.get("2048-block")

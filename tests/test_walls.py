@@ -18,7 +18,7 @@ from afterstate.games.board import pack, symmetry, unpack
 from afterstate.games.walls import OVER
 from afterstate.search import players
 from afterstate.search.agents import make_agent
-from afterstate.search.block import NOWHERE
+from afterstate.search.kinds import NOWHERE
 from afterstate.search.walls import as_walls, find_walls
 from afterstate.values.files import open_model, save_model
 

@@ -55,9 +55,9 @@ from afterstate.learning.gpu.play import (
 )
 from afterstate.learning.gpu.repeated import Repeated
 from afterstate.learning.gpu.steps import Lesson
-from afterstate.search.block import NOWHERE
 from afterstate.search.endgames import Endgames, leave, make_overrule, turned_action
 from afterstate.search.expectimax import MOVES, SHARES, among_best, best_of_values, likeliest, make_position_key
+from afterstate.search.kinds import NOWHERE
 from afterstate.search.last_layer import ALIVE
 from afterstate.search.practice import Part
 

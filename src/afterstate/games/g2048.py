@@ -7,6 +7,7 @@ slide is four look-ups; otherwise it is spelled out cell by cell, so that it is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -45,8 +46,8 @@ FIRST_LARGE_REWARD = 65536  # no merge of tiles with a nibble of 15 earns less
 THREE = np.uint64(3)
 
 
-def slide_line(line: list[int]) -> tuple[list[int], int]:
-    """A line of exponents, slid towards its start, and the sum of the tiles made.
+def slide_line(line: list[int], highest: int = HIGHEST) -> tuple[list[int], int]:
+    """A line of exponents, slid towards its start, and the sum of the tiles made; from `highest` on nothing merges.
 
     >>> slide_line([1, 1, 1, 1])
     ([2, 2, 0, 0], 8)
@@ -60,7 +61,7 @@ def slide_line(line: list[int]) -> tuple[list[int], int]:
     slid: list[int] = []
     reward, mergeable = 0, False
     for tile in filter(None, line):
-        if mergeable and slid[-1] == tile and tile < HIGHEST:
+        if mergeable and slid[-1] == tile and tile < highest:
             slid[-1] += 1
             reward += 2 ** slid[-1]
             mergeable = False
@@ -70,15 +71,19 @@ def slide_line(line: list[int]) -> tuple[list[int], int]:
     return slid + [0] * (4 - len(slid)), reward
 
 
-@cache
-def row_table() -> Array:
+def table_of(slide_one: Callable[[list[int]], tuple[list[int], int]]) -> Array:
     """[65536] for every row slid left: the new row in the low half, a quarter of the reward in the high half."""
     table = np.zeros(1 << 16, np.uint32)
     for row in range(1 << 16):
-        slid, reward = slide_line([(row >> 4 * i) & 15 for i in range(4)])
+        slid, reward = slide_one([(row >> 4 * i) & 15 for i in range(4)])
         table[row] = sum(min(tile, 15) << 4 * i for i, tile in enumerate(slid)) | (reward // 4) << 16
     table.setflags(write=False)
     return table
+
+
+@cache
+def row_table() -> Array:
+    return table_of(slide_line)
 
 
 @rule

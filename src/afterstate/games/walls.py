@@ -41,37 +41,20 @@ BARE = np.uint64(sum(WALL << 4 * cell for cell in SNAKE[:WALLS]))
 
 
 def slide_line(line: list[int]) -> tuple[list[int], int]:
-    """A line slid towards its start, and its points; walls stay what they are.
+    """A line slid towards its start, and its points; walls stay what they are, and a target counts alone.
 
     >>> slide_line([WALL, WALL, 1, 1])
     ([12, 12, 2, 0], 4)
     >>> slide_line([0, 11, 0, 11])
     ([12, 0, 0, 0], 104096)
     """
-    slid, points = [0] * 4, 0
-    place = 0
-    mergeable = False
-    for tile in filter(None, line):
-        if mergeable and slid[place - 1] == tile and tile < WALL:
-            slid[place - 1] += 1
-            points += 2 ** (tile + 1) + (POINTS if tile + 1 == TARGET else 0)
-            mergeable = False
-        else:
-            slid[place] = tile
-            place += 1
-            mergeable = True
-    return slid, points
+    slid, points = g2048.slide_line(line, highest=WALL)
+    return slid, POINTS + 2**TARGET if slid.count(TARGET) > line.count(WALL) else points
 
 
 @cache
 def row_table() -> Array:
-    """[65536] as that of 2048; more than one target in a row earns no more than one."""
-    table = np.zeros(1 << 16, np.uint32)
-    for row in range(1 << 16):
-        slid, points = slide_line([(row >> 4 * i) & 15 for i in range(4)])
-        table[row] = sum(tile << 4 * i for i, tile in enumerate(slid)) | (min(points, POINTS + 4096) // 4) << 16
-    table.setflags(write=False)
-    return table
+    return g2048.table_of(slide_line)
 
 
 @rule_for()

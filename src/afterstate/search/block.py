@@ -17,7 +17,8 @@ from afterstate.games.board import ONE, S4, ZERO, Board, symmetry, tile_at, tile
 from afterstate.games.compiler import Array, rule
 from afterstate.values.folding import SMALLEST_HOLE, halve
 
-NOWHERE = -1
+from .kinds import NOWHERE
+
 CORNER, LARGEST = CELLS[GIVEN - 1], np.uint64(LARGEST_LINK)
 
 

@@ -8,3 +8,4 @@ from typing import Any, TypeAlias
 Number: TypeAlias = Any
 
 NO_MOVE = -1  # instead of an action, when none is legal
+NOWHERE = -1  # instead of a way to turn a board, when it is not to be handed over

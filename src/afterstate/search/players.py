@@ -15,10 +15,9 @@ from afterstate.values.folding import SMALLEST_HOLE
 
 from . import downgrade as halving
 from .agents import Agent, Memory
-from .block import NOWHERE
 from .endgames import BLOCK, FEWEST, SNAKE, Chain, leave, make_overrule, solved_once, turned_action
 from .expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
-from .kinds import Number
+from .kinds import NOWHERE, Number
 from .leaves import Leaves, network_leaves
 from .mcts import Settings, make_mcts
 from .mcts import new_tree as new_value_tree

@@ -12,7 +12,7 @@ from afterstate.games.board import NIBBLE, ONE, ZERO, Board, count, holds, tile_
 from afterstate.games.compiler import Array, rule
 from afterstate.games.walls import TARGET, WALL, WALLS
 
-from .block import NOWHERE
+from .kinds import NOWHERE
 
 SMALLEST, MARK, NUMBER = np.uint64(TARGET), np.uint64(WALL), np.uint64(WALLS)
 
