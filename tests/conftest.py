@@ -10,6 +10,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, settings
 
 os.environ.setdefault("AFTERSTATE_QUIET", "1")
+os.environ.setdefault("AFTERSTATE_CACHE", "")  # solved endgames: none are kept, and none are taken
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and their children, ignore it
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -109,6 +109,8 @@ def test_a_downgraded_player_searches_the_smaller_board() -> None:
         ("mcts:1s,leaf=value,c=0.3", 1, "s"),
         ("rollouts:100", 100, ""),
         ("greedy", 0, ""),
+        ("best", 0, "deep"),
+        ("best,endgames=128", 0, "deep"),
     ],
 )
 def test_specs_are_read(text: str, budget: float, unit: str) -> None:
@@ -119,7 +121,7 @@ def test_specs_are_read(text: str, budget: float, unit: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("minimax:3", "random, greedy, expectimax:3"),
+        ("minimax:3", "best, random, greedy, expectimax:3"),
         ("expectimax", "layers"),
         ("expectimax:", "layers"),
         ("expectimax:0", "layers"),
@@ -136,6 +138,8 @@ def test_specs_are_read(text: str, budget: float, unit: str) -> None:
         ("mcts:nodes", "iterations"),
         ("rollouts:-3", "random games"),
         ("greedy:3", "no budget"),
+        ("best:3", "no budget"),
+        ("best,prune=0.1", "table=…, endgames=…"),
         ("greedy,downgrade=3000", "no tile of 2048"),
         ("greedy,downgrade=no", "downgrade=off"),
     ],
@@ -155,7 +159,7 @@ def test_downgrading_is_refused_in_threes() -> None:
 
 def test_who_needs_a_model() -> None:
     asking = [name for name in BUDGETS if needs_model(name if not BUDGETS[name] else f"{name}:10")]
-    assert asking == ["greedy", "expectimax"]
+    assert asking == ["best", "greedy", "expectimax"]
     assert needs_model("mcts:10,leaf=value")
     assert not needs_model("human")
 

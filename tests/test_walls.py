@@ -142,6 +142,25 @@ def test_a_player_hands_over(models: tuple[Any, Any, Path]) -> None:
     assert differ > 100
 
 
+def test_the_best_player_has_all_that_is_in_the_box(models: tuple[Any, Any, Path]) -> None:
+    model, _, file = models
+    both, alone = (
+        make_agent("expectimax:deep,walls=2048-walls", WHOLE, model),
+        make_agent("expectimax:deep", WHOLE, model),
+    )
+    handed = State(WHOLE, pack(SOME), NOTHING)
+    own = State(WHOLE, pack([0, 13, 12, *SOME[3:]]), NOTHING)
+    assert make_agent("best", WHOLE, model).values(handed) == both.values(handed) != alone.values(handed)
+    assert make_agent("best", WHOLE, model).values(own) == alone.values(own)
+    mine = make_agent(f"expectimax:deep,walls={file}", WHOLE, model).values(handed)
+    assert make_agent(f"best,walls={file}", WHOLE, model).values(handed) == mine != both.values(handed)
+    threes = tiny_model("threes")
+    start = threes.game.new(1)
+    assert make_agent("best", threes.game, threes).values(start) == make_agent(
+        "expectimax:deep", threes.game, threes
+    ).values(start)
+
+
 def test_games_with_both_and_endgames(models: tuple[Any, Any, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(players, "ENDGAME_TILES", ("8",))
     model, _, file = models

@@ -35,8 +35,8 @@ class Command:
 
     board: Annotated[str | None, tyro.conf.Positional] = None
     """The position."""
-    agent: str = "expectimax:3"
-    """Who gives advice: greedy, expectimax:3, expectimax:200ms, mcts:400, rollouts:100, …"""
+    agent: str = "best"
+    """Who gives advice: best, greedy, expectimax:3, expectimax:200ms, mcts:400, rollouts:100, …"""
     model: str | None = None
     """A model file, a run folder, or the name of a model in the box."""
     game: str | None = None

@@ -37,7 +37,7 @@ class Command:
     game: str | None = None
     """2048, threes or threes-phone; by default the game of the model."""
     agent: str | None = None
-    """Who gives advice: greedy (the default), expectimax:3, mcts:400, …"""
+    """Who gives advice: best (the default), greedy, expectimax:3, mcts:400, …"""
     seed: int | None = None
     """The seed of the game; another one every time by default."""
     position: str | None = None
@@ -62,7 +62,7 @@ def adviser(command: Command) -> Agent | None:
     """Who is asked; a person can play without advice where no model is at hand and none was asked for."""
     games.get(command.game or "2048")  # a wrong name is told before a missing model
     try:
-        return find_agent(command.agent or "greedy", command.model, command.game)
+        return find_agent(command.agent or "best", command.model, command.game)
     except Mistake:
         if command.agent or command.model:
             raise

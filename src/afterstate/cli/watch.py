@@ -29,8 +29,8 @@ class Command:
     """A model file, a run folder, or the name of a model in the box."""
     game: str | None = None
     """2048, threes or threes-phone; by default the game of the model."""
-    agent: str = "greedy"
-    """Who plays: random, greedy, expectimax:3, mcts:400, rollouts:100, …"""
+    agent: str = "best"
+    """Who plays: best, greedy, expectimax:3, mcts:400, rollouts:100, random, …"""
     seed: int = 1
     """The seed of the game."""
     position: str | None = None

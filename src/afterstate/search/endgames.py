@@ -35,6 +35,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, lru_cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -45,6 +46,7 @@ from afterstate.games.compiler import Array, kernel, rule, rule_for
 from afterstate.games.g2048 import slide_left, sum_of_tiles
 from afterstate.values.files import memory_of_this_machine
 
+from . import shelf
 from .kinds import Number
 
 Chain: TypeAlias = tuple[int, ...]  # the cells of the links, the largest link first
@@ -439,17 +441,29 @@ def new_chances(layout: Layout, new: Callable[[Any, Any], Any]) -> Chances:
     return Chances(positions, afterstates, new((KEPT, layout.high_sums.size), np.int64))
 
 
-def solve(game: Game, tables: Sequence[tuple[Chain, int]], threads: int = 0) -> Endgames:
-    """The tables of (chain, target), on the CPU."""
+def solve(game: Game, tables: Sequence[tuple[Chain, int]], threads: int = 0, kept: bool = False) -> Endgames:
+    """The tables of (chain, target), on the CPU; `kept` on disk, or taken from there."""
     known, layouts, size = lay_out(tables)
     threads = threads or os.cpu_count() or 1
     if size > memory_of_this_machine() * 0.8:
         raise Mistake(f"these endgames need {gigabytes(size)} of memory: take a smaller target, or --device cuda")
-    say(size)
     endgames = known._replace(slides=np.zeros(size, np.uint8))
-    for (chain, target), layout in zip(tables, layouts):
-        solve_table(game, endgames, chain, target, layout, threads)
+    begins = [int(known.offsets[known.places[kind_of(chain), target, 1]]) // 2 for chain, target in tables]
+    parts = [endgames.slides[begin:end] for begin, end in pairwise([*begins, size])]
+    names = [name_of(game, *table) for table in tables]
+    missing = [i for i, name in enumerate(names) if not (kept and shelf.take(name, parts[i]))]
+    if missing:
+        say(sum(parts[i].size for i in missing), shelf.folder() if kept else None)
+    for i in missing:
+        solve_table(game, endgames, *tables[i], layouts[i], threads)
+        if kept:
+            shelf.keep(names[i], parts[i])
     return endgames
+
+
+def name_of(game: Game, chain: Chain, target: int) -> str:
+    """What a table is called on disk: the cells of its links, its target, the share of fours."""
+    return f"{''.join(f'{cell:x}' for cell in chain)}-{1 << target}-{game.parameters['four_rate']:g}"
 
 
 def solve_table(game: Game, endgames: Endgames, chain: Chain, target: int, layout: Layout, threads: int) -> Chances:
@@ -473,14 +487,15 @@ def in_turn(pool: ThreadPoolExecutor, parts: Sequence[tuple[int, int]], loop: Ca
 
 @lru_cache(maxsize=1)
 def solved_once(game: Game, tables: tuple[tuple[Chain, int], ...]) -> Endgames:
-    """The tables on the CPU, for all players of this process."""
-    return solve(game, tables)
+    """The tables on the CPU, for all players of this process, and on disk for the next one."""
+    return solve(game, tables, kept=True)
 
 
-def say(size: int) -> None:
-    """A line while nothing else is to be seen."""
+def say(size: int, place: Path | None = None) -> None:
+    """A line while nothing else is to be seen, with the folder in which tables are kept."""
     if not os.environ.get("AFTERSTATE_QUIET"):
-        print(f"solving endgames: {2 * size / 1e6:,.0f} million positions …", file=sys.stderr, flush=True)
+        where = f" (kept in {place}, {gigabytes(size)})" if place else ""
+        print(f"solving endgames: {2 * size / 1e6:,.0f} million positions …{where}", file=sys.stderr, flush=True)
 
 
 def gigabytes(size: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from afterstate.games import Game, Mistake
+from afterstate.games import Game, Mistake, walls
 
 from .block import as_practised, find_block
 from .specs import Spec
@@ -27,23 +27,25 @@ PARTS = (Part("block", find_block, as_practised), Part("walls", find_walls, as_w
 
 
 def practice_wanted(spec: Spec, game: Game) -> tuple[Part, Model] | None:
-    """What a player is to hand over, and to which model: block=FILE or walls=FILE."""
+    """What a player is to hand over, and to which model: block=FILE or walls=FILE; `best` has the box's."""
     from afterstate.values.files import open_model
 
-    parts = [part for part in PARTS if part.name in spec.options]
-    if not parts:
+    wanted = {part.name: spec.options[part.name] for part in PARTS if part.name in spec.options}
+    if not wanted and spec.best and game.name == "2048":
+        wanted = {"walls": walls.NAME}
+    if not wanted:
         return None
-    part = parts[0]
+    part = next(part for part in PARTS if part.name in wanted)
     if game.name != "2048":
         raise Mistake(f"{part.name} in {spec.text!r}: it is a part of 2048")
-    if len(parts) > 1:
+    if len(wanted) > 1:
         raise Mistake(f"{spec.text!r} hands the same boards over twice: write block=… or walls=…")
     if part.name == "block" and "endgames" not in spec.options:
         raise Mistake(f"{spec.text!r} lays a block and cannot finish it: add endgames=512, which solves what follows")
-    model, practised = open_model(spec.options[part.name]), f"2048-{part.name}"
+    model, practised = open_model(wanted[part.name]), f"2048-{part.name}"
     if model.game.name != practised:
         raise Mistake(
-            f"{part.name}={spec.options[part.name]} has learnt {model.game.name}: "
+            f"{part.name}={wanted[part.name]} has learnt {model.game.name}: "
             f"train one with afterstate train {practised}"
         )
     return part, model

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from afterstate.games import Mistake
 
 EXAMPLES = (
-    "random, greedy, expectimax:3, expectimax:deep, expectimax:200ms, expectimax:auto, "
+    "best, random, greedy, expectimax:3, expectimax:deep, expectimax:200ms, expectimax:auto, "
     "mcts:400, mcts:1s, mcts:d1, rollouts:100"
 )
 BUDGETS = {
+    "best": "",
     "random": "",
     "greedy": "",
     "expectimax": "layers (expectimax:3), expectimax:deep, expectimax:auto, time a move (expectimax:200ms) or "
@@ -23,6 +24,7 @@ OPTIONS = {
     "random": (),
     "greedy": ("downgrade", "hole"),
     "expectimax": ("width", "prune", "table", "downgrade", "hole", "endgames", "wide", "block", "walls"),
+    "best": ("table", "endgames", "wide", "block", "walls"),
     "mcts": ("leaf", "c", "trust", "downgrade", "hole"),
     "rollouts": (),
 }
@@ -38,6 +40,7 @@ class Spec:
     budget: float = 0.0
     unit: str = ""  # "" a number of what the player counts, "nodes", "s" seconds, or the word auto, deep or d1
     options: dict[str, str] = field(default_factory=dict)
+    best: bool = False  # with everything that the box has for the game
 
     @property
     def needs_model(self) -> bool:
@@ -86,6 +89,8 @@ def parse_spec(text: str) -> Spec:
     if not BUDGETS[name]:
         if budget:
             raise Mistake(f"{name} takes no budget: write {name}, not {text!r}")
+        if name == "best":
+            return Spec(text, "expectimax", unit="deep", options=options, best=True)
         return Spec(text, name, options=options)
     value, unit = _budget(text, name, budget)
     return Spec(text, name, value, unit, options)

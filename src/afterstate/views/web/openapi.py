@@ -29,7 +29,7 @@ BOARD = _text(
     BOARD_CHARACTERS,
     "2 4 8 16 0 0 2 4 0 0 0 2 0 0 0 0",
 )
-AGENT = _text("greedy, expectimax:2, expectimax:deep, expectimax:200ms, mcts:400, rollouts:100 …", 40, "expectimax:2")
+AGENT = _text("best, greedy, expectimax:2, expectimax:200ms, mcts:400, rollouts:100 …", 40, "best")
 MODEL = _text("A name of /api/models; empty for the one that ships with the game.", 200, "")
 SEED: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53, "example": 1}
 RECORDED: dict[str, Schema] = {

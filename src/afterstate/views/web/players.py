@@ -16,6 +16,7 @@ from ...values.files import Model
 from .library import Library
 
 MENU = (  # what the page offers; the API takes any agent within the limits
+    ("best", "best (deep search)"),
     ("expectimax:2", "expectimax:2"),
     ("expectimax:3", "expectimax:3"),
     ("expectimax:deep", "expectimax:deep"),

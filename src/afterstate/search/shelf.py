@@ -1,0 +1,77 @@
+"""Solved endgames on disk: minutes of work the first time, a second or two after that.
+
+One file a table, in the folder that AFTERSTATE_CACHE names, or else in the user's cache folder; with AFTERSTATE_CACHE
+set to nothing, none are kept. A file's name tells the table and the rules by which it was solved, so a change of the
+rules never meets an old one. A file that is missing, cut short or damaged is solved anew; a disk without room costs
+nothing but the work next time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import zlib
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from afterstate.games import Mistake, board, g2048
+from afterstate.games.compiler import Array
+from afterstate.values.files import SUFFIX, map_tensor, read_header, write_tensors
+
+FORMAT = "afterstate-endgames"
+SMALLEST = 1 << 24  # bytes of a table that is worth keeping: a smaller one is solved in a second or two
+FREE = 2  # so many times a table's size must be free on the disk
+
+
+def folder() -> Path | None:
+    """Where tables are kept, if they are."""
+    named = os.environ.get("AFTERSTATE_CACHE")
+    if named is not None:
+        return Path(named) if named else None
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(home) / "afterstate"
+
+
+@cache
+def rules_digest() -> str:
+    """Other for every change of what solves."""
+    sources = Path(__file__).with_name("endgames.py"), Path(str(g2048.__file__)), Path(str(board.__file__))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+
+
+def path_of(table: str) -> Path | None:
+    place = folder()
+    return place / f"endgames-{table}-{rules_digest()}{SUFFIX}" if place else None
+
+
+def take(table: str, slides: Array) -> bool:
+    """Fill in a table from its file; False if that cannot be done, and the table is empty."""
+    path = path_of(table)
+    if path is None or not path.exists():
+        return False
+    with contextlib.suppress(Mistake, OSError, ValueError, KeyError):
+        header, metadata, start = read_header(path, FORMAT)
+        np.copyto(slides, map_tensor(path, header["slides"], start))
+        if zlib.crc32(slides.data) == int(metadata["crc"]):
+            return True
+    slides[:] = 0
+    return False
+
+
+def keep(table: str, slides: Array) -> None:
+    """Write a table, if it is large enough and the disk has room, and clear away what older rules have left of it."""
+    path = path_of(table)
+    if path is None or slides.nbytes < SMALLEST:
+        return
+    with contextlib.suppress(Mistake, OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if shutil.disk_usage(path.parent).free < FREE * slides.nbytes:
+            return
+        write_tensors(path, {"slides": slides}, {"format": FORMAT, "crc": str(zlib.crc32(slides.data))})
+        for old in path.parent.glob(f"endgames-{table}-*{SUFFIX}"):
+            if old != path:
+                old.unlink()
