@@ -11,7 +11,6 @@ from reference import g2048
 from test_search import tiny_model
 
 from afterstate import games
-from afterstate.arena.evaluate import Player
 from afterstate.cli import main
 from afterstate.games import Mistake, State
 from afterstate.games.board import pack, symmetry, unpack
@@ -209,27 +208,6 @@ def named(cells: tuple[int, ...], way: int) -> tuple[int, ...]:
     turned = unpack(symmetry(pack(list(cells)), way))
     first, second = sorted((tile for tile in turned if tile > 12), reverse=True)
     return tuple({first: 14, second: 13}.get(tile, tile) for tile in turned)
-
-
-def test_games_with_both_and_endgames(models: tuple[Any, Any, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(players, "ENDGAME_TILES", ("8",))
-    model, _, file = models
-    agent = make_agent(f"expectimax:1,endgames=8,block={file}", WHOLE, model)
-    games_played = Player(agent, keep_actions=False).play(3, 0, 4)
-    assert (games_played.scores > 0).all()
-
-
-def test_wrong_models_are_refused(models: tuple[Any, Any, Path], tmp_path: Path) -> None:
-    model, _, file = models
-    whole = save_model(model, tmp_path / "whole.safetensors")
-    with pytest.raises(Mistake, match="has learnt 2048: train one with afterstate train 2048-block"):
-        make_agent(f"expectimax:2,endgames=128,block={whole}", WHOLE, model)
-    with pytest.raises(Mistake, match="no model"):
-        make_agent("expectimax:2,endgames=128,block=nothing.safetensors", WHOLE, model)
-    with pytest.raises(Mistake, match="add endgames=512"):
-        make_agent(f"expectimax:2,block={file}", WHOLE, model)
-    with pytest.raises(Mistake, match="it is a part of 2048"):
-        make_agent(f"expectimax:2,block={file}", games.get("threes"), tiny_model("threes"))
 
 
 def test_practice_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

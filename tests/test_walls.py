@@ -13,10 +13,9 @@ from test_search import tiny_model
 from afterstate import games
 from afterstate.arena.evaluate import Player
 from afterstate.cli import main
-from afterstate.games import Mistake, State
+from afterstate.games import State
 from afterstate.games.board import pack, symmetry, unpack
 from afterstate.games.walls import OVER
-from afterstate.search import players
 from afterstate.search.agents import make_agent
 from afterstate.search.kinds import NOWHERE
 from afterstate.search.walls import as_walls, find_walls
@@ -140,46 +139,6 @@ def test_a_player_hands_over(models: tuple[Any, Any, Path]) -> None:
         real[first] = 14
         assert both.values(State(WHOLE, pack(real), NOTHING)) == alone.values(State(WHOLE, pack(real), NOTHING))
     assert differ > 100
-
-
-def test_the_best_player_has_all_that_is_in_the_box(models: tuple[Any, Any, Path]) -> None:
-    model, _, file = models
-    both, alone = (
-        make_agent("expectimax:deep,walls=2048-walls", WHOLE, model),
-        make_agent("expectimax:deep", WHOLE, model),
-    )
-    handed = State(WHOLE, pack(SOME), NOTHING)
-    own = State(WHOLE, pack([0, 13, 12, *SOME[3:]]), NOTHING)
-    assert make_agent("best", WHOLE, model).values(handed) == both.values(handed) != alone.values(handed)
-    assert make_agent("best", WHOLE, model).values(own) == alone.values(own)
-    mine = make_agent(f"expectimax:deep,walls={file}", WHOLE, model).values(handed)
-    assert make_agent(f"best,walls={file}", WHOLE, model).values(handed) == mine != both.values(handed)
-    threes = tiny_model("threes")
-    start = threes.game.new(1)
-    assert make_agent("best", threes.game, threes).values(start) == make_agent(
-        "expectimax:deep", threes.game, threes
-    ).values(start)
-
-
-def test_games_with_both_and_endgames(models: tuple[Any, Any, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(players, "ENDGAME_TILES", ("8",))
-    model, _, file = models
-    agent = make_agent(f"expectimax:1,endgames=8,walls={file}", WHOLE, model)
-    games_played = Player(agent, keep_actions=False).play(3, 0, 4)
-    assert (games_played.scores > 0).all()
-
-
-def test_wrong_models_are_refused(models: tuple[Any, Any, Path], tmp_path: Path) -> None:
-    model, _, file = models
-    whole = save_model(model, tmp_path / "whole.safetensors")
-    with pytest.raises(Mistake, match="has learnt 2048: train one with afterstate train 2048-walls"):
-        make_agent(f"expectimax:2,walls={whole}", WHOLE, model)
-    with pytest.raises(Mistake, match="no model"):
-        make_agent("expectimax:2,walls=nothing.safetensors", WHOLE, model)
-    with pytest.raises(Mistake, match="write block=… or walls=…"):
-        make_agent(f"expectimax:2,endgames=128,walls={file},block={file}", WHOLE, model)
-    with pytest.raises(Mistake, match="it is a part of 2048"):
-        make_agent(f"expectimax:2,walls={file}", games.get("threes"), tiny_model("threes"))
 
 
 def test_practice_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,7 +85,7 @@ def run(command: Command) -> int:
         say(f"\nthe curve: {picture}\nnext, try:")
         ideas = {
             f"watch {folder}": "see it play",
-            f"evaluate {folder} --agent expectimax:deep --games 20": "let it think ahead",
+            f"evaluate {folder} --agent best --games 20": "let it think ahead",
             f"train --resume {folder} --seconds 600": "learn on",
             "serve": "the page: play, watch, ask for hints",
         }
