@@ -31,7 +31,7 @@ class Command:
 
     examples:
       afterstate evaluate --agent random --games 1000
-      afterstate evaluate runs/first --agent expectimax:2 --games 100
+      afterstate evaluate runs/first --agent best --games 100
       afterstate evaluate runs/first --games 1000 --save records.txt --json result.json
     """
 
@@ -40,7 +40,7 @@ class Command:
     game: str | None = None
     """2048, threes or threes-phone; by default the game of the model."""
     agent: str = "greedy"
-    """Who plays: random, greedy, expectimax:3, mcts:400, rollouts:100, …"""
+    """Who plays: greedy, best, expectimax:3, mcts:400, rollouts:100, random, …"""
     games: int = 1000
     """How many games."""
     seed: int = 1

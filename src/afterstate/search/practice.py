@@ -28,11 +28,11 @@ PARTS = (Part("block", find_block, as_practised), Part("walls", find_walls, as_w
 
 def practice_wanted(spec: Spec, game: Game) -> tuple[Part, Model] | None:
     """What a player is to hand over, and to which model: block=FILE or walls=FILE; `best` has the box's."""
-    from afterstate.values.files import open_model
+    from afterstate.values.files import SHIPPED, SUFFIX, open_model
 
     wanted = {part.name: spec.options[part.name] for part in PARTS if part.name in spec.options}
     if not wanted and spec.best and game.name == "2048":
-        wanted = {"walls": walls.NAME}
+        wanted = {"walls": str(SHIPPED / f"{walls.NAME}{SUFFIX}")}
     if not wanted:
         return None
     part = next(part for part in PARTS if part.name in wanted)
