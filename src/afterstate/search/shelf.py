@@ -53,7 +53,7 @@ def take(table: str, slides: Array) -> bool:
     path = path_of(table)
     if path is None or not path.exists():
         return False
-    with contextlib.suppress(Mistake, OSError, ValueError, KeyError):
+    with contextlib.suppress(Mistake, OSError, ValueError, KeyError, TypeError):
         header, metadata, start = read_header(path, FORMAT)
         np.copyto(slides, map_tensor(path, header["slides"], start))
         if zlib.crc32(slides.data) == int(metadata["crc"]):
