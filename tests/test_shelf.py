@@ -62,7 +62,7 @@ def no_header(data: bytearray) -> bytearray:
 
 
 def longer(data: bytearray) -> bytearray:
-    """A sound file of another table."""
+    """The header tells of more than the file holds."""
     return bytearray(data).replace(b'"shape": [', b'"shape": [1')
 
 
