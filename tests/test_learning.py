@@ -275,6 +275,9 @@ def test_too_much_memory_is_refused_before_it_is_taken() -> None:
         {"rate": "quick"},
         {"game": "chess"},
         {"network": "zzz"},
+        {"game": "threes", "four_rate": 0.2},
+        {"game": "2048-walls", "stages": "4096"},
+        {"game": "2048-block", "stages": "2048", "start": "ahead"},
     ],
     ids=str,
 )

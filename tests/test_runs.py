@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -156,8 +157,60 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
 
 def test_a_longer_budget_goes_on(tmp_path: Path) -> None:
     folder = finished(tmp_path / "run")
-    Run.resume(folder, games=1100).train()
+    assert main(["train", "2048", "--resume", str(folder), "--games", "1100", "--quiet"]) == 0
     assert [line["games"] for line in read_metrics(folder)][-1] == 1100
+
+
+TC = TrainConfig(**vars(CONFIG) | {"rule": "tc", "rate": ""})
+
+
+def test_new_phases_go_on_like_a_run_that_had_them(tmp_path: Path) -> None:
+    whole = replace(TC, phases="tc:1:0.5,soften:1:0.25,soften:1>0.1:0.25", games=800)
+    straight = finished(tmp_path / "straight", whole)
+    half = finished(tmp_path / "half", replace(TC, phases="tc:1:1", games=400))
+    Run.resume(half, games=800, phases="soften:1:0.5,soften:1>0.1:0.5").train()
+    assert np.array_equal(weights(half), weights(straight))
+    assert without_time(half) == without_time(straight)
+
+
+def test_new_phases_outlive_a_kill_before_the_first_checkpoint(tmp_path: Path) -> None:
+    early = replace(TC, phases="tc:1:0.5,soften:1:0.5", games=400)
+    straight, killed = finished(tmp_path / "straight", early), finished(tmp_path / "killed", early)
+    rest = "soften:1:0.2,tc:1:0.3,soften:1>0.1:0.5"
+    Run.resume(straight, games=900, phases=rest).train()
+    Run.resume(killed, games=900, phases=rest).close()  # run.toml is written, nothing is learnt
+    Run.resume(killed).train()
+    assert np.array_equal(weights(killed), weights(straight))
+    assert without_time(killed) == without_time(straight)
+
+
+def test_a_plain_run_goes_on_with_phases(tmp_path: Path) -> None:
+    folder = finished(tmp_path / "run")
+    Run.resume(folder, games=1200, phases="tc:1:0.66,soften:0.5:0.34").train()
+    assert [line["rate"] for line in read_metrics(folder)[9:]] == [1, 1, 0.5]
+    assert [phase.rule for phase in TrainConfig.read(folder / "run.toml").phase_list] == ["td", "tc", "soften"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (["--phases", "tc:1:1"], "this run is done"),
+        (["--phases", "soften:1:1", "--games", "1000"], "goes on from a tc phase"),
+        (["--phases", "tc:1:0.5", "--games", "1000"], "add up to 0.5, not to 1"),
+        (["--network", "8x6"], "--network does not go with it"),
+        (["--fold-scale", "2"], "--fold-scale does not go with it"),
+        (["threes"], "learns 2048, not threes"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_what_a_resumed_run_cannot_change_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], complaint: str
+) -> None:
+    folder = finished(tmp_path / "run")
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "run.lock"}
+    assert main(["train", "--resume", str(folder), *flags]) == 2
+    assert complaint in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "run.lock"} == before
 
 
 def test_two_threads_finish_their_games(tmp_path: Path) -> None:

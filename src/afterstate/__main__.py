@@ -2,6 +2,6 @@
 
 import sys
 
-from afterstate.cli import main
+from afterstate.cli import command
 
-sys.exit(main())
+sys.exit(command())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -53,6 +54,14 @@ def overview() -> str:
         "usage: afterstate COMMAND [flags]        afterstate COMMAND --help for each one\n\n"
         f"A laboratory for 2048-like games.\n\ncommands:\n{rows}\n\n{EXAMPLES}"
     )
+
+
+def command() -> int:
+    """The command as a process of its own: when it has ended, one more Ctrl-C does not disturb it on its way out."""
+    try:
+        return main()
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

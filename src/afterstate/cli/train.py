@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -19,6 +19,8 @@ from .flags import say, write_json
 
 if TYPE_CHECKING:
     from afterstate.learning.runs import Maker, Progress, Run
+
+RESUMED = ("games", "moves", "seconds", "phases")  # of a run that is resumed, what can be given anew
 
 
 @dataclass
@@ -38,7 +40,8 @@ class Command:
     out: Path | None = None
     """The run folder; by default a new one in runs/."""
     resume: Path | None = None
-    """Go on with the run in this folder, to its own end or to a new --seconds, --games or --moves."""
+    """Go on with the run in this folder, to its own end or to a new --seconds, --games or --moves, and with
+    other --phases from here on if they are given."""
     checkpoint: float = 60.0
     """Seconds between checkpoints."""
     on: Literal["local", "ray"] = "local"
@@ -113,11 +116,31 @@ def begin(command: Command, make: Maker) -> Run:
     if command.resume is not None:
         if command.out is not None:
             raise Mistake("--resume goes on in its own folder: leave out --out")
-        return Run.resume(command.resume, config.games, config.moves, config.seconds, command.checkpoint, make)
+        return go_on(command, make)
     if command.name and config.game not in ("", command.name):
         raise Mistake(f"two games: {command.name} and --game {config.game}; write one")
     config = replace(config, game=command.name or config.game or TrainConfig.game)
     return Run.begin(config, command.out or new_folder(config), command.checkpoint, make)
+
+
+def go_on(command: Command, make: Maker) -> Run:
+    """The run of --resume; what it learns is settled, but for its end and its phases."""
+    from afterstate.learning.runs import Run
+
+    assert command.resume is not None
+    config, plain, folder = command.config, TrainConfig(game=""), command.resume
+    given = [field.name for field in fields(config) if getattr(config, field.name) != getattr(plain, field.name)]
+    settled = [name.replace("_", "-") for name in given if name not in (*RESUMED, "game")]
+    if settled:
+        raise Mistake(
+            f"--resume goes on as the run began, so --{settled[0]} does not go with it: "
+            "its --seconds, --games, --moves and --phases can be changed"
+        )
+    game, path = command.name or config.game, folder / "run.toml"
+    learnt = TrainConfig.read(path).game if game and path.exists() else game
+    if learnt != game:
+        raise Mistake(f"{folder} learns {learnt}, not {game}")
+    return Run.resume(folder, config.games, config.moves, config.seconds, command.checkpoint, make, config.phases)
 
 
 def new_folder(config: TrainConfig) -> Path:

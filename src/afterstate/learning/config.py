@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..games import get
+from ..games import PRACTICE, get
 from ..games.errors import Mistake
 from ..values.patterns import Network, parse_network
 from .schedules import Schedule, parse_schedule
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..games import Game
 
 GIGABYTE = 1 << 30
+FIRST_GIVEN = 12  # 4096, the smallest of the tiles with which a practice of 2048 begins
 MOST = 1e18  # games, moves, seconds, points: beyond all use, and safe to count with
 
 
@@ -106,9 +107,18 @@ class TrainConfig:
             raise Mistake("--start ahead begins games with tiles of the stages: give --stages, such as --stages 8192")
         if self.flight < 0:
             raise Mistake(f"--flight is a number of games from 0 up, not {self.flight}")
-        _ = self.phase_list  # wrong text shows here
         if self.game:  # empty while the command line has not been read to its end
-            _ = self.the_network
+            _ = self.phase_list, self.the_network  # wrong text shows here
+            self._check_game()
+
+    def _check_game(self) -> None:
+        """Refuse what would do nothing in this game."""
+        if self.game != "2048" and self.four_rate != TrainConfig.four_rate:
+            raise Mistake(f"--four-rate is a rule of 2048, not of {self.game}")
+        if self.game in PRACTICE and self.start == "ahead":
+            raise Mistake(f"{self.game} begins games in its own way: leave out --start ahead")
+        if self.game in PRACTICE and any(stage >= FIRST_GIVEN for stage in self.the_network.stages):
+            raise Mistake(f"{self.game} begins with tiles from 4096 on: --stages are for smaller ones, such as 2048")
 
     @property
     def the_game(self) -> Game:
@@ -163,24 +173,7 @@ class TrainConfig:
             return [
                 Phase(self.rule == "tc", parse_schedule(self.rate or ("1" if self.rule == "tc" else "0.1")), 0, 1)
             ]
-        found: list[Phase] = []
-        begin = 0.0
-        for word in self.phases.replace(" ", "").split(","):
-            rule, _, rest = word.partition(":")
-            rate, _, share = rest.rpartition(":")
-            try:
-                end = begin + float(share)
-            except ValueError:
-                end = -1.0
-            if rule not in ("td", "tc", "soften") or not begin < end <= 1.0001:
-                raise Mistake(f"{word!r} is not a phase: write rule:rate:share, such as td:0.1:0.9,tc:1:0.1")
-            if rule == "soften" and not (found and found[-1].coherent):
-                raise Mistake("a soften phase goes on from a tc phase: write tc:1:0.6,soften:1:0.4")
-            found.append(Phase(rule != "td", parse_schedule(rate), begin, end, rule == "soften"))
-            begin = end
-        if begin < 0.9999:
-            raise Mistake(f"the shares of the phases {self.phases!r} add up to {begin:g}, not to 1")
-        return found
+        return parse_phases(self.phases)
 
     @property
     def block_size(self) -> int:
@@ -203,6 +196,17 @@ class TrainConfig:
         if not (games or moves or seconds):
             return self
         return replace(self, games=games, moves=moves, seconds=seconds)
+
+    def with_phases(self, text: str, done: float, coherent: bool) -> TrainConfig:
+        """The same run with other phases from here on; all that was done before them counts as one."""
+        if done >= 1:
+            raise Mistake(
+                "this run is done, and --phases are for what is left of one: add --seconds, --games or --moves"
+            )
+        rest = parse_phases(text, coherent)
+        words = [f"{phase.rule}:{phase.rate.text}:{(phase.end - phase.begin) * (1 - done)!r}" for phase in rest]
+        past = [f"{'tc' if coherent else 'td'}:1:{done!r}"] if done else []
+        return replace(self, rule="tc", rate="", phases=",".join(past + words))
 
     def write(self, path: Path) -> None:
         """As TOML, every setting."""
@@ -232,8 +236,38 @@ class Phase:
     end: float
     softened: bool = False  # coherence goes on with less inertia instead of afresh
 
+    @property
+    def rule(self) -> str:
+        return "soften" if self.softened else "tc" if self.coherent else "td"
+
     def rate_at(self, done: float) -> float:
         return self.rate.at((done - self.begin) / (self.end - self.begin))
+
+
+def parse_phases(text: str, coherent: bool = False) -> list[Phase]:
+    """Phases as they are written; `coherent`: whether a tc phase comes before them.
+
+    >>> [(phase.rule, phase.begin, phase.end) for phase in parse_phases("td:0.1:0.75,tc:1:0.25")]
+    [('td', 0.0, 0.75), ('tc', 0.75, 1.0)]
+    """
+    found: list[Phase] = []
+    begin = 0.0
+    for word in text.replace(" ", "").split(","):
+        rule, _, rest = word.partition(":")
+        rate, _, share = rest.rpartition(":")
+        try:
+            end = begin + float(share)
+        except ValueError:
+            end = -1.0
+        if rule not in ("td", "tc", "soften") or not begin < end <= 1.0001:
+            raise Mistake(f"{word!r} is not a phase: write rule:rate:share, such as td:0.1:0.9,tc:1:0.1")
+        if rule == "soften" and not (found[-1].coherent if found else coherent):
+            raise Mistake("a soften phase goes on from a tc phase: write tc:1:0.6,soften:1:0.4")
+        found.append(Phase(rule != "td", parse_schedule(rate), begin, end, rule == "soften"))
+        begin = end
+    if begin < 0.9999:
+        raise Mistake(f"the shares of the phases {text!r} add up to {begin:g}, not to 1")
+    return found
 
 
 def _toml(value: object) -> str:

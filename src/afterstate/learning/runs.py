@@ -51,15 +51,16 @@ class Progress:
     moves: int = 0
     seconds: float = 0.0
     phase: int = 0
+    phases: str = ""  # of which it is one
     lines: int = 0  # of metrics
     best: float = -1.0  # mean score of the games before the best checkpoint
     block: Tally = field(default_factory=Tally)  # games since the last line
     recent: Tally = field(default_factory=Tally)  # games since the last checkpoint
 
     def to_json(self) -> str:
-        found = {name: getattr(self, name) for name in ("games", "moves", "seconds", "phase", "lines", "best")}
+        found = dict(vars(self))
         for name in ("block", "recent"):
-            tally = vars(getattr(self, name))
+            tally = vars(found[name])
             found[name] = tally | {"tiles": tally["tiles"].tolist()}
         return json.dumps(found)
 
@@ -76,6 +77,8 @@ class Progress:
                 if type(default) is int and not whole:
                     raise Mistake(f"{name} is {value!r}")
                 if type(default) is float and not (whole or (type(value) is float and math.isfinite(value))):
+                    raise Mistake(f"{name} is {value!r}")
+                if type(default) is str and type(value) is not str:
                     raise Mistake(f"{name} is {value!r}")
                 if isinstance(default, np.ndarray) and value.shape != default.shape:
                     raise Mistake(f"{name} has the shape {value.shape}")
@@ -129,19 +132,29 @@ class Run:
         seconds: float = 0.0,
         every: float = EVERY,
         make: Maker = make_trainer,
+        phases: str = "",
     ) -> Run:
-        """Go on with a run from its last checkpoint, to its own end or to a new one."""
+        """Go on with a run from its last checkpoint, to its own end or a new one, and with new phases if given."""
         if not (folder / "run.toml").exists():
             raise Mistake(f"{folder} is not a run: run.toml is missing")
         config = TrainConfig.read(folder / "run.toml").with_budget(games, moves, seconds)
         run = cls(config, folder, every)
         run._take_lock()
         with run._closed_on_failure():
-            config.write(folder / "run.toml")
-            run.trainer = make(config)
             path = folder / "checkpoint.safetensors"
-            if path.exists():
-                run._restore(path)
+            saved = read_header(path, CHECKPOINT) if path.exists() else None
+            if saved:
+                run._read_progress(path, saved[1])
+            if phases:
+                before = config.phase_list[run.progress.phase].coherent
+                run.config = config.with_phases(phases, run.done, before)
+                run.progress.phase = 0
+            run.trainer = make(run.config)
+            if saved:
+                header, _, start = saved
+                with _this_run(path):
+                    run.trainer.restore({name: map_tensor(path, tensor, start) for name, tensor in header.items()})
+            run.config.write(folder / "run.toml")  # what is refused above leaves the run as it was
             if _looks(run.done) == 0:
                 run.trainer.average(afresh=True)  # the mean was that of another end
             run._sweep()
@@ -157,20 +170,14 @@ class Run:
             self.close()
             raise
 
-    def _restore(self, path: Path) -> None:
-        """Put everything back as the checkpoint says, unless it cannot be true."""
-        header, metadata, start = read_header(path, CHECKPOINT)
-        try:
+    def _read_progress(self, path: Path, metadata: Mapping[str, str]) -> None:
+        """Where the checkpoint stands in this run, unless it cannot be true."""
+        with _this_run(path):
             self.progress = Progress.from_json(metadata["progress"])
-            self.trainer.restore({name: map_tensor(path, tensor, start) for name, tensor in header.items()})
+            if self.progress.phases not in ("", self.config.phases):  # killed after it got others: it is before them
+                self.progress.phase = 0
             if self.progress.phase >= len(self.config.phase_list):
                 raise Mistake("it is in a phase that this run does not have")
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            why = str(error) if isinstance(error, Mistake) else "its numbers make no sense"
-            raise Mistake(
-                f"{path} is damaged, or not from this run: {why}. Move it away to begin this run again from nothing; "
-                "last.safetensors still is a model"
-            ) from None
 
     def _sweep(self) -> None:
         """Remove what a killed process was still writing."""
@@ -330,7 +337,7 @@ class Run:
             _link(last, best)
         elif not best.exists():
             _link(last, best)
-        p.recent = Tally()
+        p.recent, p.phases = Tally(), self.config.phases
         state: dict[str, Array] = self.trainer.state()
         metadata = {"format": CHECKPOINT, "progress": p.to_json()}
         write_tensors(self.folder / "checkpoint.safetensors", state, metadata)
@@ -351,6 +358,19 @@ def _looks(done: float) -> int:
     return 1 + int((done - AVERAGED_FROM) / (1 - AVERAGED_FROM) * LOOKS) if done >= AVERAGED_FROM else 0
 
 
+@contextlib.contextmanager
+def _this_run(checkpoint: Path) -> Iterator[None]:
+    """Numbers of a checkpoint that make no sense are one clear line."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        why = str(error) if isinstance(error, Mistake) else "its numbers make no sense"
+        raise Mistake(
+            f"{checkpoint} is damaged, or not from this run: {why}. Move it away to begin this run again from "
+            "nothing; last.safetensors still is a model"
+        ) from None
+
+
 def _link(source: Path, target: Path) -> None:
     """Make `target` the same file as `source`; a copy where the file system has no links."""
     temporary = target.with_name(f".{target.name}.tmp")
@@ -364,7 +384,7 @@ def _link(source: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def stopping_cleanly(run: Run) -> Iterator[None]:
-    """Ctrl-C and a polite kill end the run with everything saved; while it saves, more of them change nothing."""
+    """Ctrl-C and a polite kill end the run with everything saved; from then on, more of them change nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -376,8 +396,9 @@ def stopping_cleanly(run: Run) -> Iterator[None]:
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        if not run.stopping:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:

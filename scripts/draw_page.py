@@ -1,0 +1,131 @@
+"""Take the pictures of the page for the documentation, in a real browser on a real server.
+
+python scripts/draw_page.py docs/images                  play, watch, replay, phone, with the players in the box
+python scripts/draw_page.py docs/images --runs runs      and learn, with the runs of that folder
+python scripts/draw_page.py docs/images --only play,phone
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, expect, sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from web_support import launch, serving
+
+from afterstate import games, make_agent, open_model
+
+PATIENCE = 600_000  # milliseconds: a player may compile first, and a 32768 takes its time
+DESK = {"viewport": {"width": 1240, "height": 840}, "device_scale_factor": 1.5}
+PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}
+LIGHT, DARK = {"color_scheme": "light"}, {"color_scheme": "dark"}
+BOARD = "2 4 0 2 8 16 4 0 64 32 128 256 16384 8192 2048 512 score=365812"
+KEYS = ("ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft")
+MOVES = 90  # of the game on the phone
+FASTEST = "7"
+LARGEST_IS = "tile => Number(document.getElementById('watch-largest').textContent.replaceAll(',', '')) >= tile"
+
+
+def ask(page: Page) -> None:
+    """Ask the chosen agent, twice: the first answer may have had to be compiled."""
+    for _ in range(2):
+        page.click("#play-ask")
+        expect(page.locator("#play-bars .bar.best")).to_have_count(1)
+        expect(page.locator("#play-ask")).to_be_enabled()
+        page.wait_for_timeout(1000)
+
+
+def play(page: Page) -> None:
+    page.click("#play-edit")
+    page.fill("#editor-text", BOARD)
+    page.click("#editor-use")
+    ask(page)
+
+
+def phone(page: Page) -> None:
+    page.click('#play-games [data-value="threes"]')
+    expect(page.locator("#play-board")).to_have_attribute("data-palette", "threes")
+    page.fill("#play-seed", "2")
+    page.click("#play-seed-form button")
+    player, state = make_agent("greedy", games.get("threes"), open_model("threes")), games.get("threes").new(2)
+    while state.moves < MOVES:
+        action = player.choose(state)
+        state = state.play(action)
+        page.keyboard.press(KEYS[action])
+        expect(page.locator("#play-moves")).to_have_text(str(state.moves))
+    page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+
+
+def watch(page: Page) -> None:
+    """The player in the box, just after it has made a 32768; it may take a few games."""
+    page.locator("#watch-speed").fill(FASTEST)
+    page.click("#watch-play")
+    page.wait_for_function(LARGEST_IS, arg=32768)
+    page.click("#watch-play")
+
+
+def replay(page: Page) -> None:
+    """A game of the greedy player in the box, and the moves that lost most by the account of a search."""
+    page.click("#tab-watch")
+    page.select_option("#watch-agent", "greedy")
+    page.locator("#watch-speed").fill(FASTEST)
+    page.click("#watch-play")
+    page.wait_for_function(LARGEST_IS, arg=4096)
+    page.click("#watch-play")
+    page.click("#watch-to-replay")
+    page.wait_for_selector("#panel-replay:not([hidden])")
+    page.select_option("#replay-agent", "expectimax:2")
+    page.click("#replay-mistakes")
+    page.locator("#replay-mistake-list .item").first.click()
+
+
+def learn(page: Page) -> None:
+    page.wait_for_selector("#learn-table tbody tr")
+
+
+PICTURES: dict[str, tuple[str, dict[str, Any], Callable[[Page], None]]] = {
+    "play": ("#play", DESK | LIGHT, play),
+    "watch": ("#watch", DESK | DARK, watch),
+    "replay": ("#replay", DESK | LIGHT, replay),
+    "learn": ("#learn", DESK | LIGHT, learn),
+    "phone": ("#play", PHONE | DARK, phone),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--runs", type=Path)
+    parser.add_argument("--only", default="")
+    wanted = parser.parse_args()
+    names = wanted.only.split(",") if wanted.only else [name for name in PICTURES if name != "learn" or wanted.runs]
+    expect.set_options(timeout=PATIENCE)
+    with (
+        tempfile.TemporaryDirectory() as empty,
+        serving(wanted.runs or Path(empty) / "runs") as address,
+        sync_playwright() as playwright,
+    ):
+        browser = launch(playwright)
+        for name in names:
+            where, looks, prepare = PICTURES[name]
+            context = browser.new_context(**looks)
+            context.set_default_timeout(PATIENCE)
+            page = context.new_page()
+            page.goto(f"{address}/{where}")
+            page.wait_for_selector("#link-state.up", state="attached")
+            prepare(page)
+            page.wait_for_timeout(1500)  # until everything that moves has arrived
+            page.screenshot(path=wanted.folder / f"web-{name}.png")
+            print(f"{wanted.folder}/web-{name}.png", flush=True)
+            context.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
