@@ -36,8 +36,12 @@ $(DEV): $(READY)
 demo: $(READY)
 	@$(BIN)/afterstate demo
 
+# The tests of a file share servers and clusters, so they stay together. A test that takes its process down ends the
+# run: pytest-xdist would start another one and may wait for it forever.
+WORKERS := -n 2 --dist loadfile --max-worker-restart 0
+
 test: $(DEV) lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest $(WORKERS)
 
 test-gpu: $(DEV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[gpu]"
@@ -65,7 +69,7 @@ soak: $(DEV)
 # Lines and branches of the Python that is not compiled. One test forbids files to grow, which those of the measurement must.
 coverage: NO_ROOM := tests/test_crashes.py::test_files_that_may_not_grow_are_told_in_one_line
 coverage: $(DEV)
-	$(BIN)/python -m coverage run -m pytest -q -n 2 --dist loadgroup --deselect $(NO_ROOM)
+	$(BIN)/python -m coverage run -m pytest -q $(WORKERS) --deselect $(NO_ROOM)
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 

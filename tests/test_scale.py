@@ -23,6 +23,7 @@ from afterstate import games
 from afterstate.arena.cluster import OwnWords, join, need_ray
 from afterstate.arena.evaluate import Evaluation, evaluate
 from afterstate.arena.records import Record
+from afterstate.arena.referee import judge
 from afterstate.arena.scale import evaluate_on_ray, order_of
 from afterstate.arena.statistics import Statistics
 from afterstate.arena.sweep import claim, read_sweep
@@ -37,7 +38,6 @@ from afterstate.values.patterns import parse_network
 
 pytest.importorskip("ray", reason="pip install 'afterstate[scale]'")
 pytestmark = [
-    pytest.mark.xdist_group("ray"),
     pytest.mark.filterwarnings("default"),  # Ray has warnings of its own
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
 ]
@@ -146,6 +146,33 @@ def test_the_command_on_a_running_cluster(head: str, model: Model, tmp_path: Pat
     local, spread = command(*words), command(*words, "--on", "ray", "--ray-address", head)
     assert spread.returncode == 0, spread.stderr
     assert spread.stdout == local.stdout
+
+
+def test_ctrl_c_keeps_what_was_played_and_nobody_plays_on(head: str, tmp_path: Path) -> None:
+    records = tmp_path / "records.txt"
+    words = ["evaluate", "--agent", "rollouts:40", "--games", "1000000", "--save", str(records), "--on", "ray"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "afterstate", *words, "--ray-address", head],
+        env={**os.environ, "PYTHONPATH": SOURCES},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as driver:
+        while not [path for path in tmp_path.iterdir() if path.stat().st_size > 1000]:
+            assert driver.poll() is None
+            time.sleep(0.05)
+        assert processes_of("ray::play_games")
+        driver.send_signal(signal.SIGINT)
+        out, err = driver.communicate(timeout=120)
+    assert driver.returncode == 130, err
+    assert "Traceback" not in err
+    verdict = judge(records)
+    assert verdict.ok
+    assert f"{verdict.statistics.games:,} game" in out
+    deadline = time.monotonic() + 60
+    while processes_of("ray::play_games") and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not processes_of("ray::play_games")
 
 
 def complaint(result: subprocess.CompletedProcess[str]) -> str:

@@ -18,7 +18,6 @@ from websockets.sync.client import ClientConnection, connect
 
 from afterstate import games
 
-pytestmark = pytest.mark.xdist_group("web-api")  # one server for all of these
 BOARD = "2 4 8 16 0 0 2 4 0 0 0 2 0 0 0 0"
 SECRET = "kept-elsewhere"
 

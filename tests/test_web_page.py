@@ -15,7 +15,6 @@ from afterstate import games
 from afterstate.arena.records import record_of, write_records
 
 sync_api = pytest.importorskip("playwright.sync_api")
-pytestmark = pytest.mark.xdist_group("web-page")  # one server for all of these
 expect = sync_api.expect
 PATIENCE = 120_000  # milliseconds: the first use of an agent compiles it, on a busy machine slowly
 expect.set_options(timeout=PATIENCE)

@@ -111,7 +111,12 @@ def evaluate_on_ray(
 
 
 class OnRay(Evaluating):
-    """Deals out the games and collects them in order, as the threads of one machine do."""
+    """Deals out the games and collects them in order, as the threads of one machine do.
+
+    Tasks are never cancelled: in a connection of our own they end with it, in somebody else's with their last game.
+    Ray (2.60) aborts the whole process where a task ends while it is being cancelled: "Tried to complete task that
+    was not pending", in 2 of 12 evaluations on a busy machine whose tasks all failed at once.
+    """
 
     def __init__(
         self,
@@ -143,9 +148,8 @@ class OnRay(Evaluating):
                 if self.progress is not None:
                     self.progress(self.statistics, time.perf_counter() - begin)
         except KeyboardInterrupt:
-            self._cancel()
+            pass  # the games that are finished count
         except self.ray.exceptions.RayError as error:
-            self._cancel()
             raise explain(error) from None
         seconds = time.perf_counter() - begin
         complete = self.statistics.games == self.games
@@ -172,7 +176,3 @@ class OnRay(Evaluating):
                 self._deliver(games)
             if sum(games.seconds for games in played) < max(TASK_SECONDS, SHARE_SECONDS * self.workers):
                 self.size = min(2 * self.size, max(1, self.games // (8 * self.workers)))
-
-    def _cancel(self) -> None:
-        for task in self.dealt:
-            self.ray.cancel(task, force=True)
