@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 from afterstate import games
-from afterstate.search.endgames import KEPT, WHOLE, by_high_half, lay_out, solve_table
+from afterstate.search.solving import KEPT, WHOLE, by_high_half, lay_out, solve_table
 
 BEGIN = 4  # the sum of the first small tiles
 

@@ -32,11 +32,12 @@ from afterstate.learning.gpu.steps import Lesson
 from afterstate.learning.gpu.trainer import GpuTrainer
 from afterstate.learning.runs import Run, read_metrics
 from afterstate.search.agents import make_agent
-from afterstate.search.endgames import SNAKE, Endgames, make_overrule, solve
+from afterstate.search.endgames import SNAKE, Endgames, make_overrule
 from afterstate.search.expectimax import best_of_values, make_expectimax, new_desk
 from afterstate.search.kinds import NOWHERE
 from afterstate.search.leaves import plain_leaves
 from afterstate.search.practice import PARTS, Part
+from afterstate.search.solving import solve
 from afterstate.values.files import Model, open_model, save_model
 from afterstate.values.ntuple import evaluator
 from afterstate.values.patterns import parse_network

@@ -16,20 +16,10 @@ from test_search import tiny_model
 from afterstate import games
 from afterstate.games import Mistake, State
 from afterstate.games.board import pack, symmetry, unpack
-from afterstate.search import endgames, players
+from afterstate.search import players, solving
 from afterstate.search.agents import make_agent
-from afterstate.search.endgames import (
-    BLOCK,
-    CLOSE,
-    SNAKE,
-    Chain,
-    Endgames,
-    lay_out,
-    least_of,
-    make_best_slides,
-    make_overrule,
-    solve,
-)
+from afterstate.search.endgames import BLOCK, SNAKE, Chain, Endgames, make_best_slides, make_overrule
+from afterstate.search.solving import CLOSE, lay_out, least_of, solve
 from afterstate.search.specs import parse_spec
 
 GAME = games.get("2048")
@@ -288,6 +278,6 @@ def test_which_tables_are_meant() -> None:
 
 
 def test_tables_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endgames, "memory_of_this_machine", lambda: 1 << 20)
+    monkeypatch.setattr(solving, "memory_of_this_machine", lambda: 1 << 20)
     with pytest.raises(Mistake, match=r"0\.\d GB of memory"):
         solve(GAME, [(SNAKE, 5)])

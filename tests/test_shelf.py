@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from afterstate import games
-from afterstate.search import endgames, shelf
-from afterstate.search.endgames import BLOCK, SNAKE, Endgames, solve
+from afterstate.search import shelf, solving
+from afterstate.search.endgames import BLOCK, SNAKE, Endgames, kind_of
+from afterstate.search.solving import name_of, solve
 
 GAME = games.get("2048")
 TABLES = [(SNAKE, 3), (BLOCK, 2)]
@@ -33,7 +34,7 @@ def forbid_solving(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object) -> None:
         pytest.fail("solved again")
 
-    monkeypatch.setattr(endgames, "solve_table", never)
+    monkeypatch.setattr(solving, "solve_table", never)
 
 
 def test_the_second_time_tables_come_from_the_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,24 +77,24 @@ def test_a_damaged_file_is_solved_anew(folder: Path, damage: object) -> None:
     for path in folder.iterdir():
         path.write_bytes(damage(bytearray(path.read_bytes())))  # type: ignore[operator]
     assert np.array_equal(solved().slides, first.slides)
-    table = shelf.path_of(endgames.name_of(GAME, *TABLES[0]))
+    table = shelf.path_of(name_of(GAME, *TABLES[0]))
     assert table is not None
-    assert shelf.take(endgames.name_of(GAME, *TABLES[0]), np.zeros(first.slides.size, np.uint8)) is False
-    part = int(first.offsets[first.places[endgames.kind_of(BLOCK), 2, 1]]) // 2
-    assert shelf.take(endgames.name_of(GAME, *TABLES[0]), np.zeros(part, np.uint8))  # whole again
+    assert shelf.take(name_of(GAME, *TABLES[0]), np.zeros(first.slides.size, np.uint8)) is False
+    part = int(first.offsets[first.places[kind_of(BLOCK), 2, 1]]) // 2
+    assert shelf.take(name_of(GAME, *TABLES[0]), np.zeros(part, np.uint8))  # whole again
 
 
 def test_other_rules_never_meet_an_old_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     solved()
     before = set(folder.iterdir())
     monkeypatch.setattr(shelf, "rules_digest", lambda: "other")
-    assert not shelf.take(endgames.name_of(GAME, *TABLES[0]), np.zeros(8, np.uint8))
+    assert not shelf.take(name_of(GAME, *TABLES[0]), np.zeros(8, np.uint8))
     solved()
     after = set(folder.iterdir())
     assert len(after) == len(before)
     assert not before & after  # what nobody reads any more is gone
     rarer = games.get("2048", four_rate=0.2)
-    assert endgames.name_of(rarer, *TABLES[0]) != endgames.name_of(GAME, *TABLES[0])
+    assert name_of(rarer, *TABLES[0]) != name_of(GAME, *TABLES[0])
 
 
 def test_small_tables_and_full_disks_leave_nothing_behind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,6 +109,17 @@ def test_small_tables_and_full_disks_leave_nothing_behind(folder: Path, monkeypa
     monkeypatch.setattr(shelf, "SMALLEST", 1)
     monkeypatch.setenv("AFTERSTATE_CACHE", str(folder.parent / "file"))
     assert np.array_equal(solved().slides, plain.slides)
+
+
+def test_only_what_will_be_there_is_promised(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shelf, "SMALLEST", 1 << 29)
+    monkeypatch.setattr(shelf, "FREE", 0)
+    assert shelf.promise([1 << 30, 1 << 30, 1]) == f" (kept in {folder}, 2.0 GB)"
+    assert shelf.promise([100, 200]) == ""
+    monkeypatch.setattr(shelf, "FREE", 1 << 60)
+    assert shelf.promise([1 << 30]) == ""
+    monkeypatch.setenv("AFTERSTATE_CACHE", "")
+    assert shelf.promise([1 << 30]) == ""
 
 
 def test_where_tables_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Endgames (search/endgames.py) solved on the GPU, and read there."""
+"""Endgames (search/endgames.py) solved on the GPU, by the rules of search/solving.py, and read there."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from afterstate.games import Game, Mistake
 from afterstate.games.compiler import Array
 from afterstate.learning.gpu.learner import fill
 from afterstate.learning.gpu.machine import SIMULATED, cuda, int64, launched, stride, thread_number
-from afterstate.search.endgames import (
+from afterstate.search.endgames import Chain, Endgames, kind_of
+from afterstate.search.shelf import gigabytes
+from afterstate.search.solving import (
     KEPT,
-    Chain,
     Chances,
-    Endgames,
     Layout,
     by_high_half,
-    gigabytes,
-    kind_of,
     lay_out,
     make_rules,
     new_chances,

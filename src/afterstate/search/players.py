@@ -15,7 +15,7 @@ from afterstate.values.folding import SMALLEST_HOLE
 
 from . import downgrade as halving
 from .agents import Agent, Memory
-from .endgames import BLOCK, FEWEST, SNAKE, Chain, leave, make_overrule, solved_once, turned_action
+from .endgames import BLOCK, FEWEST, SNAKE, Chain, leave, make_overrule, turned_action
 from .expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
 from .kinds import NOWHERE, Number
 from .leaves import Leaves, network_leaves
@@ -23,6 +23,7 @@ from .mcts import Settings, make_mcts
 from .mcts import new_tree as new_value_tree
 from .practice import Part, practice_wanted
 from .rollouts import make_flat
+from .solving import solved_once
 from .specs import Spec
 from .uct import make_uct, new_tree
 

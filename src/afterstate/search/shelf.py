@@ -13,6 +13,7 @@ import hashlib
 import os
 import shutil
 import zlib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -39,7 +40,8 @@ def folder() -> Path | None:
 @cache
 def rules_digest() -> str:
     """Other for every change of what solves."""
-    sources = Path(__file__).with_name("endgames.py"), Path(str(g2048.__file__)), Path(str(board.__file__))
+    here = Path(__file__).parent
+    sources = here / "endgames.py", here / "solving.py", Path(str(g2048.__file__)), Path(str(board.__file__))
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
 
 
@@ -62,16 +64,34 @@ def take(table: str, slides: Array) -> bool:
     return False
 
 
+def room_for(size: int) -> Path | None:
+    """The folder for so many bytes, if tables are kept and the disk has room."""
+    place = folder()
+    with contextlib.suppress(OSError):
+        if place is not None:
+            place.mkdir(parents=True, exist_ok=True)
+            return place if shutil.disk_usage(place).free >= FREE * size else None
+    return None
+
+
+def promise(sizes: Iterable[int]) -> str:
+    """What to tell people of tables that are about to be solved: where they will be, those that are worth it."""
+    size = sum(size for size in sizes if size >= SMALLEST)
+    place = room_for(size) if size else None
+    return f" (kept in {place}, {gigabytes(size)})" if place else ""
+
+
 def keep(table: str, slides: Array) -> None:
     """Write a table, if it is large enough and the disk has room, and clear away what older rules have left of it."""
     path = path_of(table)
-    if path is None or slides.nbytes < SMALLEST:
+    if path is None or slides.nbytes < SMALLEST or room_for(slides.nbytes) is None:
         return
     with contextlib.suppress(Mistake, OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if shutil.disk_usage(path.parent).free < FREE * slides.nbytes:
-            return
         write_tensors(path, {"slides": slides}, {"format": FORMAT, "crc": str(zlib.crc32(slides.data))})
         for old in path.parent.glob(f"endgames-{table}-*{SUFFIX}"):
             if old != path:
                 old.unlink()
+
+
+def gigabytes(size: int) -> str:
+    return f"{size / 2**30:.1f} GB"
