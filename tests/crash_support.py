@@ -87,9 +87,9 @@ def check_folder(folder: Path) -> Progress:
         if (folder / f"{name}.safetensors").exists():
             assert np.isfinite(open_model(folder / f"{name}.safetensors").weights).all()
     progress = checkpointed(folder)
-    if progress.games:
+    if (folder / "best.safetensors").exists():  # unless it was killed during its first checkpoint
         assert (folder / "last.safetensors").exists()
-        assert (folder / "best.safetensors").exists()
+        assert progress.games or progress.moves
     lines = read_metrics(folder) if (folder / "metrics.jsonl").exists() else []
     assert len(lines) >= progress.lines
     assert [line["games"] for line in lines] == sorted({line["games"] for line in lines})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from afterstate.games.compiler import Array, rule_for
 from afterstate.learning.ahead import make_ahead
 from afterstate.learning.config import TrainConfig
 from afterstate.learning.cpu import CpuTrainer
+from afterstate.learning.runs import Run, train
 
 CORNERS = (0, 3, 12, 15)
 BESIDE = {0: (1, 4), 3: (2, 7), 12: (8, 13), 15: (11, 14)}
@@ -94,6 +97,18 @@ def test_what_comes_after_the_tile_is_learnt() -> None:
 def test_one_seed_one_result() -> None:
     first, second = (np.asarray(trained("ahead").state()["weights"]) for _ in range(2))
     assert np.array_equal(first.view(np.uint32), second.view(np.uint32))
+
+
+def test_runs_with_several_stages_go_on(tmp_path: Path) -> None:
+    """A game may be stopped that began with both tiles."""
+    config = TrainConfig(network="012", stages="64,128", start="ahead", threads=1, moves=20_000)
+    with_both = 0
+    for seed in range(12):
+        folder = tmp_path / str(seed)
+        run = train(replace(config, seed=seed), folder)
+        with_both += int((run.trainer.state()["seat0.origin"] == 2).any())
+        Run.resume(folder, moves=30_000).train()
+    assert with_both
 
 
 def test_it_takes_stages() -> None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
+import os
+import resource
+import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +25,111 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
     status = main(words)
     out, err = capsys.readouterr()
     return status, out, err
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["evaluate", "--game", "/x"], "unknown game '/x'"),
+        (["evaluate", "--game", "a**"], "unknown game 'a**'"),
+        (["train", "2048", "--stages", "²", "--games", "1"], "a stage is a tile of 2048"),
+        (["serve", "--host", "a" * 64 + ".x"], "is no name of a host"),
+        (["replay", "RECORDS", "--game", "1" * 5000], "is no number of a game"),
+    ],
+    ids=lambda value: " ".join(value)[:30] if isinstance(value, list) else "",
+)
+def test_odd_words_are_one_line(
+    words: list[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = tmp_path / "records.txt"
+    records.write_text("")
+    status, out, err = run(capsys, *(str(records) if word == "RECORDS" else word for word in words))
+    assert (status, out) == (2, "")
+    assert err.startswith("afterstate: ")
+    assert err.count("\n") == 1
+    assert complaint in err
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["evaluate", "--agnet", "random"], "Unrecognized options: --agnet, random; perhaps you meant --agent"),
+        (["evaluate", "--games", "many"], "--games is a whole number, not 'many'"),
+        (["bench", "--seconds", "long"], "--seconds is a number, not 'long'"),
+        (["reproduce"], "missing: D0, D1, D2, D3 or D4"),
+        (["convert"], "a name); OUT: the file to write"),
+        (["evaluate", "--style", "other"], "Expected one of ('ours', 'course', 'demo')"),
+        (["evaluate", "--json", "nowhere/a.json"], "there is no folder nowhere"),
+        (["train", "--seconds", "1", "--checkpoint", "nan"], "--checkpoint is a number of seconds"),
+        (["demo", "--games", "0"], "--games is a whole number from 1 on"),
+        (["models", "--runs", "nowhere"], "nowhere is no folder of runs"),
+        (["serve", "--think", "-1"], "--think is a number of seconds"),
+        (["referee", "x", "--speed", "-5"], "--speed is a number"),
+        (["replay", "x", "--gif", "a.png"], "name a file that ends in .gif"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_flags_are_told_in_the_words_of_the_user(
+    words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = run(capsys, *words)
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert complaint in err
+
+
+def test_records_through_a_pipe() -> None:
+    """`--save -` is standard output, `referee -` standard input."""
+    command = [sys.executable, "-m", "afterstate"]
+    played = subprocess.run(
+        [*command, "evaluate", "--agent", "random", "--games", "20", "--save", "-"], capture_output=True, check=False
+    )
+    assert played.returncode == 0
+    assert b"20 games of 2048" in played.stderr
+    judged = subprocess.run(
+        [*command, "referee", "-", "--json", "-"], input=played.stdout, capture_output=True, check=False
+    )
+    assert judged.returncode == 0, judged.stderr
+    assert json.loads(judged.stdout)["games"] == 20
+
+
+def test_the_steps_of_a_report_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "reproduce", "D2", "--list", "--only", "group0-0.1", "--json", "-")
+    assert status == 0
+    steps = json.loads(out)["steps"]
+    assert steps
+    assert all(step["step"].startswith("group0-0.1") and not step["done"] for step in steps)
+    assert run(capsys, "reproduce", "D2", "--list", "--only", "nope")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["threes", "--dry"], "plays threes"),
+        ([], "stays as it is"),
+        (["--dry", "--agent", "random"], "does not downgrade"),
+    ],
+)
+def test_what_cannot_be_downgraded(words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = run(capsys, "downgrade", *words)
+    assert status == 2
+    assert complaint in err
+
+
+def test_results_go_where_a_link_leads(tmp_path: Path) -> None:
+    (tmp_path / "real.json").write_text("old")
+    (tmp_path / "link.json").symlink_to("real.json")
+    (tmp_path / "out").symlink_to("/proc/self/fd/1")
+    for name in ("link.json", "out"):
+        words = [sys.executable, "-m", "afterstate", "games", "--json", str(tmp_path / name)]
+        with (tmp_path / "printed").open("w") as printed:
+            assert subprocess.run(words, stdout=printed, check=False).returncode == 0
+    assert json.loads((tmp_path / "real.json").read_text())["games"]
+    assert (tmp_path / "link.json").is_symlink()
+    assert (tmp_path / "out").is_symlink()
+    text = (tmp_path / "printed").read_text()
+    assert "one cell a slide" in text.replace(text[text.index("{") : text.rindex("}") + 1], "")
+    assert json.loads(text[text.index("{") : text.rindex("}") + 1])["games"]
 
 
 def test_overview_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,3 +272,60 @@ def test_downgrade_tries_tiles_and_writes_nothing_when_dry(
     assert "no downgrading" in err
     assert "nothing written" in err
     assert (tmp_path / "run" / "last.safetensors").read_bytes() == before
+
+
+@contextlib.contextmanager
+def ctrl_c_while_games_are_played() -> Iterator[None]:
+    """One Ctrl-C, as soon as an evaluation answers it in its own way."""
+    usual, over = signal.getsignal(signal.SIGINT), threading.Event()
+
+    def press() -> None:
+        while signal.getsignal(signal.SIGINT) is usual:
+            if over.wait(0.001):
+                return
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    finger = threading.Thread(target=press)
+    finger.start()
+    try:
+        yield
+    finally:
+        over.set()
+        finger.join()
+
+
+def test_ctrl_c_ends_downgrade_and_writes_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = str(tmp_path / "run")
+    words = ("--network", "tiny", "--games", "300", "--threads", "1", "--quiet", "--out", out)
+    assert run(capsys, "train", "2048", *words)[0] == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    with ctrl_c_while_games_are_played():
+        status, text, err = run(capsys, "downgrade", out, "--games", "1000000", "--workers", "1")
+    assert (status, text, err) == (130, "", "stopped\n")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+def test_ctrl_c_ends_bench(capsys: pytest.CaptureFixture[str]) -> None:
+    with ctrl_c_while_games_are_played():
+        status, text, err = run(capsys, "bench", "--seconds", "2", "--threads", "1")
+    assert (status, text, err) == (130, "", "stopped\n")
+
+
+def test_a_full_disk_leaves_the_page_of_a_report_as_it_was(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    page = tmp_path / "page.md"
+    words = ("reproduce", "D2", "--out", str(tmp_path / "D2"), "--page", str(page), "--write")
+    page.write_text("what was there before")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        status, out, err = run(capsys, *words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (status, out, err) == (2, "", f"afterstate: cannot write {page}: File too large\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["page.md"]
+    assert page.read_text() == "what was there before"
+    assert run(capsys, *words)[0] == 0
+    assert page.read_text().startswith("# D2")

@@ -192,6 +192,25 @@ def test_ctrl_c_while_compiling(tmp_path: Path) -> None:
     assert check_folder(folder).games == 50
 
 
+@pytest.mark.parametrize("moment", [1.0, 3.5])
+def test_ctrl_c_in_the_middle_of_the_compiler(tmp_path: Path, moment: float) -> None:
+    """It waits for the end of what is being compiled: in the middle, the compiler prints pages, or swallows it."""
+    environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(tmp_path), "AFTERSTATE_QUIET": ""}
+    words = ["hint", "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2", "--agent", "expectimax:9"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "afterstate", *words], stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        time.sleep(moment)
+        process.send_signal(signal.SIGINT)
+        err = process.stderr.read()
+    assert "compiling" in first
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert err.splitlines()[-2:] == ["stopping when this is compiled …", "stopped"]
+
+
 def test_ctrl_c_while_it_trains_and_saves(tmp_path: Path) -> None:
     """Checkpoints all the time, and more than one Ctrl-C, as impatient people do."""
     folder = tmp_path / "run"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import signal
 import threading
 from pathlib import Path
 
@@ -9,10 +13,11 @@ import numpy as np
 import pytest
 
 from afterstate import games
-from afterstate.arena.evaluate import Evaluation, Player, evaluate
+from afterstate.arena.evaluate import Evaluation, Player, evaluate, records_of
 from afterstate.arena.records import Record, format_record, parse_record
 from afterstate.arena.statistics import Statistics
 from afterstate.cli import main
+from afterstate.games.compiler import _Store
 from afterstate.search.agents import Agent, make_agent
 from afterstate.values.files import Model, size_of
 from afterstate.values.patterns import parse_network
@@ -60,6 +65,33 @@ def test_the_referee_accepts_a_thousand_random_games(
     assert "1,000 games" in capsys.readouterr().out
 
 
+@every_game
+def test_the_course_table_counts_slides_and_placements(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records, figures = tmp_path / "records.txt", tmp_path / "figures.json"
+    words = ("evaluate", "--agent", "random", "--game", name, "--games", "50", "--workers", "1", "--style", "course")
+    assert main((*words, "--save", str(records), "--json", str(figures))) == 0
+    found = re.search(r"ops = (\d+) \((\d+)\|(\d+)\)", capsys.readouterr().out)
+    assert found is not None
+    assert main(("referee", str(records), "--json", "-")) == 0
+    actions = json.loads(capsys.readouterr().out)["actions"]
+    seconds = json.loads(figures.read_text())["seconds"]
+    assert set(found.groups()) == {f"{actions * 1000 / max(1, round(1000 * seconds)):.0f}"}
+
+
+def test_machine_code_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is never given back: an evaluation that loaded it for every worker and portion would grow and grow."""
+    agent, load, loaded = random_player("2048"), _Store.load_overload, []
+    player = Player(agent, keep_actions=True)
+    list(records_of(agent, 1, player.play(1, 0, 1)))
+    monkeypatch.setattr(_Store, "load_overload", lambda *asked: loaded.append(asked) or load(*asked))
+    for seed in (2, 3):
+        another = Player(agent, keep_actions=True)
+        assert len(list(records_of(agent, seed, another.play(seed, 0, 2)))) == 2
+    assert loaded == []
+
+
 @pytest.mark.parametrize("of", ["afterstates", "states"])
 def test_greedy_takes_the_largest_value(of: str) -> None:
     """Against the formula spelled out with states: r + V(s') or r + E[V(next state)]."""
@@ -98,6 +130,19 @@ def test_stopping_early_keeps_what_was_finished() -> None:
     stop[0] = 0
     again = player.play(1, 0, 10)
     assert (again.scores == played.scores[:10]).all()
+
+
+def test_ctrl_c_after_the_last_game_is_not_forgotten() -> None:
+    kept: list[Record] = []
+
+    def keep(record: Record) -> None:
+        kept.append(record)
+        if len(kept) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    result = evaluate(random_player("2048"), 3, keep=keep)
+    assert (len(kept), result.statistics.games, result.complete) == (3, 3, False)
+    assert evaluate(random_player("2048"), 3).complete
 
 
 def test_progress_sees_the_figures_grow() -> None:

@@ -271,6 +271,40 @@ def test_a_reset_without_a_seed_goes_on_with_the_generator():
     assert not np.array_equal(boards[0], boards[1])
 
 
+@every_game
+def test_a_position_meets_the_chance_of_the_seed(name):
+    env = gymnasium.make(IDS[name]).unwrapped
+    position = ("2 2 4 8" if name == "2048" else "1 2 3 6") + " / 0 0 0 0" * 3
+    position += "" if name == "2048" else " hint=1"
+
+    def play(seed=None, named=""):
+        _, info = env.reset(seed=seed, options={"position": position + named})
+        return [env.step(int(np.argmax(info["action_mask"])))[0], *(env.step(k % 4)[0] for k in range(12))]
+
+    def alike(one, other):
+        return all(map(same, one, other))
+
+    five, after_five = play(seed=5), [play(), env.reset()[0]]
+    six, after_six = play(seed=6), [play(), env.reset()[0]]
+    assert not alike(five, six)
+    assert not alike(five, after_five[0])
+    assert not alike(after_five[0], after_six[0])
+    assert not same(after_five[1], after_six[1])
+    assert alike(five, play(seed=5))
+    assert alike(after_five[0], play())
+    assert alike(play(seed=5, named=" seed=7"), play(seed=6, named=" seed=7"))
+
+
+def test_a_position_that_names_its_seed_is_the_game_of_that_seed():
+    env, text = gymnasium.make(IDS["2048"]).unwrapped, "2 2 4 8 / 0 0 0 0 / 0 0 0 0 / 0 0 0 0 seed=7"
+    state = games.get("2048").parse(text)
+    env.reset(seed=1, options={"position": text})
+    for _ in range(20):
+        action = state.legal[0]
+        state = state.play(action)
+        assert env.step(action)[0].ravel().tolist() == state.indices
+
+
 def test_without_copies_the_same_arrays_are_filled_again():
     envs = gymnasium.make_vec(IDS["2048"], num_envs=2, copy=False)
     first, _ = envs.reset(seed=1)

@@ -13,6 +13,7 @@ from afterstate import games
 from afterstate.arena.advice import advise, check_possible
 from afterstate.cli import main
 from afterstate.games import Mistake
+from afterstate.games.compiler import _Store
 from afterstate.search.agents import make_agent
 from afterstate.values.files import save_model
 
@@ -54,17 +55,18 @@ def test_one_line_of_json_a_query(
         "nonsense",
         "{broken",
         json.dumps({"bored": 1}),
+        "",
         "1212/2121/1212/2121",
     ]
-    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*queries, "", ""])))
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*queries, ""])))
     assert main(["hint", "--stdin", "--model", model, "--agent", "expectimax:2"]) == 0
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(answers) == len(queries)
     assert answers[0]["best"] == answers[1]["best"] == answers[2]["best"]
     assert answers[1]["score"] == 7
-    assert all(set(answer) == {"error"} for answer in answers[3:6])
-    assert answers[6]["over"] is True
-    assert answers[6]["best"] is None
+    assert all(set(answer) == {"error"} for answer in answers[3:7])
+    assert answers[7]["over"] is True
+    assert answers[7]["best"] is None
 
 
 @pytest.mark.parametrize(
@@ -101,6 +103,16 @@ def test_playouts_are_games_that_were_really_played() -> None:
             assert move.played >= state.score + (move.reward or 0)
             assert move.reach is not None
             assert 0 <= move.reach <= 1
+
+
+def test_no_answer_but_the_first_loads_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is never given back, and `hint --stdin --playouts` is asked without end."""
+    game = games.get("2048")
+    agent, state, load, loaded = make_agent("random", game), game.parse(BOARD), _Store.load_overload, []
+    first = advise(agent, state, playouts=2)
+    monkeypatch.setattr(_Store, "load_overload", lambda *asked: loaded.append(asked) or load(*asked))
+    assert advise(agent, state, playouts=2).summary() == first.summary()
+    assert loaded == []
 
 
 def test_the_longest_chain_can_be_and_nothing_above_it() -> None:

@@ -22,7 +22,8 @@ from hostile.watch import held, through_the_door
 
 from afterstate import games
 from afterstate.games.errors import LONGEST, Mistake
-from afterstate.learning.runs import CHECKPOINT, Run
+from afterstate.learning.config import TrainConfig
+from afterstate.learning.runs import CHECKPOINT, Run, train
 from afterstate.values.files import Model, map_tensor, open_model, read_header, save_model, size_of, write_tensors
 from afterstate.values.patterns import parse_network
 
@@ -233,3 +234,15 @@ def test_a_checkpoint_that_points_elsewhere_is_refused(name: str, value: float, 
     write_tensors(path, tensors, metadata)
     with pytest.raises(Mistake, match="damaged, or not from this run"):
         Run.resume(folder)
+
+
+def test_a_checkpoint_with_a_hint_that_is_no_tile_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    train(TrainConfig(game="threes-phone", network="012", threads=1, games=5), folder)
+    path = folder / "checkpoint.safetensors"
+    header, metadata, start = read_header(path, CHECKPOINT)
+    tensors = {key: np.array(map_tensor(path, tensor, start)) for key, tensor in header.items()}
+    tensors["seat0.aux"] |= np.uint64(0x3F)
+    write_tensors(path, tensors, metadata)
+    with pytest.raises(Mistake, match="damaged, or not from this run"):
+        Run.resume(folder, games=10)

@@ -13,6 +13,7 @@ import slow_learning as slow
 from afterstate import games
 from afterstate.games.errors import Mistake
 from afterstate.learning import Run, TrainConfig, make_trainer
+from afterstate.learning.config import MOST_ENTRIES, check_entries
 from afterstate.learning.cpu import CpuTrainer
 from afterstate.learning.rules import (
     adjust,
@@ -253,6 +254,12 @@ def test_divergence_is_noticed() -> None:
         run.train()
 
 
+def test_more_entries_than_the_loops_can_name_are_refused() -> None:
+    check_entries(MOST_ENTRIES)
+    with pytest.raises(Mistake, match="more than 4,294,967,296"):
+        check_entries(MOST_ENTRIES + 1)
+
+
 def test_too_much_memory_is_refused_before_it_is_taken() -> None:
     config = TrainConfig(network="0123456,1234567", stages="1024,2048,4096,8192,16384,32768", games=1)
     with pytest.raises(Mistake, match="GB of memory"):
@@ -275,6 +282,13 @@ def test_too_much_memory_is_refused_before_it_is_taken() -> None:
         {"rate": "quick"},
         {"game": "chess"},
         {"network": "zzz"},
+        {"stages": "²"},
+        {"stages": "9" * 5000},
+        {"fold": "٤٠٩٦"},
+        {"decay": 1},
+        {"flight": 100},
+        {"fold_scale": 2},
+        {"turned": False},
         {"game": "threes", "four_rate": 0.2},
         {"game": "2048-walls", "stages": "4096"},
         {"game": "2048-block", "stages": "2048", "start": "ahead"},

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 
 from afterstate.cli import main
 from afterstate.games.errors import Mistake
-from afterstate.learning import Run, TrainConfig, read_metrics
+from afterstate.learning import Run, TrainConfig, read_metrics, runs
 from afterstate.values import open_model
 
 CONFIG = TrainConfig(network="tiny", rule="td", rate="0.2>0.05", threads=1, games=900, block=100, seed=5)
@@ -184,6 +185,80 @@ def test_new_phases_outlive_a_kill_before_the_first_checkpoint(tmp_path: Path) -
     assert without_time(killed) == without_time(straight)
 
 
+def test_a_later_end_after_such_a_kill_does_not_bring_back_another_rate(tmp_path: Path) -> None:
+    folder = finished(tmp_path / "run", replace(TC, rule="td", rate="0.1>0.02", games=400))
+    Run.resume(folder, games=800, phases="tc:0.5:1").close()
+    run = Run.resume(folder, games=1600)
+    run.step()
+    assert not run.trainer.coherent  # half of its time has been TD's, and still is
+    assert run.config.phase_list[0].rate_at(run.done) == pytest.approx(0.06)
+    run.close()
+
+
+def test_new_phases_for_a_run_that_has_learnt_nothing_yet(tmp_path: Path) -> None:
+    run = Run.begin(replace(TC, games=400), tmp_path / "run")
+    run.stopping = True
+    run.train()
+    Run.resume(tmp_path / "run", phases="td:0.1:1").train()
+    assert np.array_equal(
+        weights(tmp_path / "run"), weights(finished(tmp_path / "td", replace(TC, games=400, rule="td")))
+    )
+
+
+@pytest.mark.parametrize("again", range(4))
+def test_ctrl_c_in_a_program_waits_for_the_threads(tmp_path: Path, again: int) -> None:
+    """They work on the very arrays that are saved next."""
+    run = Run.begin(TrainConfig(network="tiny", threads=2, moves=10**12), tmp_path / "run")
+    press = threading.Timer(0.02 + 0.01 * again, os.kill, [os.getpid(), signal.SIGINT])
+
+    def press_soon(line: object, progress: object) -> None:
+        if run.progress.moves > 10**6 and press.ident is None:
+            press.start()
+
+    with pytest.raises(KeyboardInterrupt):
+        run.train(press_soon)
+    press.join()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    resumed = Run.resume(tmp_path / "run")
+    assert resumed.progress.moves == run.progress.moves > 0
+    resumed.close()
+
+
+@pytest.mark.parametrize("network", ["012\n456", '012\t"\\\x7f', "012"])
+def test_settings_are_read_as_they_were_written(tmp_path: Path, network: str) -> None:
+    config = replace(CONFIG, game="")  # no game, so that any text will do
+    replace(config, network=network).write(tmp_path / "run.toml")
+    assert TrainConfig.read(tmp_path / "run.toml").network == network
+
+
+def test_a_run_that_has_lost_its_checkpoint_is_not_begun_again(tmp_path: Path) -> None:
+    folder = finished(tmp_path / "run")
+    (folder / "checkpoint.safetensors").unlink()
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "run.lock"}
+    with pytest.raises(Mistake, match="has a model but no checkpoint"):
+        Run.resume(folder, games=2000)
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "run.lock"} == before
+    (folder / "last.safetensors").unlink()
+    Run.resume(folder).train()
+    assert np.array_equal(weights(folder), weights(finished(tmp_path / "other")))
+
+
+def test_a_kill_during_the_first_checkpoint_leaves_what_to_go_on_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run.begin(CONFIG, tmp_path / "run")
+    run.step()
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "save_model", lambda *_: (_ for _ in ()).throw(InterruptedError))
+        with pytest.raises(InterruptedError):
+            run.checkpoint()
+    run.close()
+    resumed = Run.resume(tmp_path / "run")
+    assert resumed.progress.games == run.progress.games > 0
+    resumed.train()
+    assert np.array_equal(weights(tmp_path / "run"), weights(finished(tmp_path / "straight")))
+
+
 def test_a_plain_run_goes_on_with_phases(tmp_path: Path) -> None:
     folder = finished(tmp_path / "run")
     Run.resume(folder, games=1200, phases="tc:1:0.66,soften:0.5:0.34").train()
@@ -195,6 +270,7 @@ def test_a_plain_run_goes_on_with_phases(tmp_path: Path) -> None:
     ("flags", "complaint"),
     [
         (["--phases", "tc:1:1"], "this run is done"),
+        (["--games", "500"], "is past that end, with 900 games"),
         (["--phases", "soften:1:1", "--games", "1000"], "goes on from a tc phase"),
         (["--phases", "tc:1:0.5", "--games", "1000"], "add up to 0.5, not to 1"),
         (["--network", "8x6"], "--network does not go with it"),

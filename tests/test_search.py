@@ -124,6 +124,15 @@ def test_a_network_of_states_is_averaged_over_chance(name: str) -> None:
         assert agent.values(state) == approximately(by_definition(model, state, layers))
 
 
+@pytest.mark.parametrize("name", games.names())
+def test_greedy_on_states_counts_the_tile_that_lands(name: str) -> None:
+    model = tiny_model(name, "states")
+    for text in POSITIONS[name]:
+        state = model.game.parse(text)
+        moves = [None if after is None else state.score + after.reward + leaf(model, after) for after in state.slides]
+        assert make_agent("greedy", model.game, model).values(state) == approximately(moves), text
+
+
 def test_a_network_by_hint_tells_the_hints_apart() -> None:
     model = tiny_model("threes", by_hint=True)
     state = model.game.parse(POSITIONS["threes"][0])

@@ -76,6 +76,12 @@ def test_percentages_have_six_digits_and_no_trailing_zeros():
     assert "\t2048\t93.5%\t(9.9%)" in course_table(big)
 
 
+def test_sides_that_shared_a_clock_are_as_fast_as_both_together():
+    stats = Statistics("2048", timed_apart=False)
+    stats.add(20_000, 11, 100, 102, ms=10)
+    assert course_table(stats).startswith("1\tavg = 20000, max = 20000, ops = 20200 (20200|20200)\n")
+
+
 def test_no_time_is_printed_as_the_course_program_does():
     stats = Statistics("2048")
     stats.add(10, 3, 4, 6)

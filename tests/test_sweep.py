@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from afterstate.arena.sweep import STOPPED, Sweep, read_sweep
+from afterstate.arena.sweep import STOPPED, Sweep, claim, read_sweep
 from afterstate.cli import main
 from afterstate.games import Mistake
+from afterstate.learning.runs import CHECKPOINT
+from afterstate.values.files import map_tensor, read_header, write_tensors
 
 COMMON = '[train]\nnetwork = "tiny"\nthreads = 1\ngames = 60\nblock = 20\nrule = "td"\n'
 
@@ -28,6 +33,12 @@ def test_a_grid_is_every_combination(tmp_path: Path) -> None:
     assert sweep.trials[3].config.rate == "0.5>0.1"
     assert sweep.trials[3].config.games == 60
     assert sweep.trials[3].folder.name == "004-rate=0.5_0.1-network=012_456"
+
+
+def test_numbers_are_taken_whole(tmp_path: Path) -> None:
+    sweep = sweep_of(tmp_path, COMMON + "[grid]\nrate = [0.123456789, 1.0, 1, 0.00001]\n")
+    assert [trial.config.rate for trial in sweep.trials] == ["0.123456789", "1", "1", "1e-05"]
+    assert sweep.trials[0].folder.name == "001-rate=0.123456789"
 
 
 def test_random_draws_stay_in_their_ranges_and_the_same(tmp_path: Path) -> None:
@@ -106,3 +117,42 @@ def test_an_interrupted_trial_is_resumed_and_a_stopped_one_is_not(tmp_path: Path
     games = [line["games"] for line in sweep.trials[0].lines]
     assert games == sorted(set(games))
     assert games[-1] >= 60
+
+
+@contextlib.contextmanager
+def disk_with_room_for(size: int) -> Iterator[None]:
+    """Files that may not grow beyond `size` bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_leaves_no_half_of_a_sweep(tmp_path: Path) -> None:
+    sweep, path = sweep_of(tmp_path, f"{COMMON}[grid]\nrate = [0.1]\n"), tmp_path / "grid.toml"
+    with disk_with_room_for(10), pytest.raises(Mistake, match="File too large"):
+        claim(sweep, path)
+    assert list(sweep.folder.iterdir()) == []
+    claim(sweep, path)
+    assert (sweep.folder / "sweep.toml").read_text() == path.read_text()
+    claim(sweep, path)
+
+
+@pytest.mark.parametrize("progress", [None, "{", "[]", '{"games": -1}', '{"games": 1, "block": {}, "recent": {}}'])
+def test_a_damaged_checkpoint_is_one_line(
+    progress: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "grid.toml", tmp_path / "out"
+    trial = sweep_of(tmp_path, f"{COMMON}[grid]\nrate = [0.1]\n").trials[0]
+    trial.open().train()
+    checkpoint = trial.folder / "checkpoint.safetensors"
+    header, metadata, start = read_header(checkpoint, CHECKPOINT)
+    tensors = {name: map_tensor(checkpoint, tensor, start) for name, tensor in header.items()}
+    del metadata["progress"]
+    write_tensors(checkpoint, tensors, metadata if progress is None else metadata | {"progress": progress})
+    assert main(["sweep", str(path), "--out", str(out), "--quiet"]) == 2
+    err = capsys.readouterr().err
+    assert f"{checkpoint} is damaged, or not from this run" in err
+    assert err.count("\n") == 1

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from afterstate import games
 from afterstate.games.board import symmetry
 from afterstate.games.errors import Mistake
-from afterstate.values import NAMES, Model, evaluator, open_model, parse_network, save_model
+from afterstate.values import NAMES, Model, evaluator, files, open_model, parse_network, save_model
 from afterstate.values.layout import Layout, Table, flip, images, layout_of, mirror, spread, transpose
 from afterstate.values.patterns import drawing
 
@@ -257,3 +257,16 @@ def test_missing_models_say_what_there_is(tmp_path: Path) -> None:
         open_model("nowhere")
     with pytest.raises(Mistake, match="folder without a model"):
         open_model(tmp_path)
+
+
+def test_files_have_as_many_parts_as_can_be_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint has a part for each array of each thread, and there may be a thousand threads."""
+    parts = {f"seat{k // 34}.part{k % 34}": np.arange(2, dtype=np.uint32) for k in range(34 * 1024)}
+    files.write_tensors(tmp_path / "many.safetensors", parts, {"format": "test"})
+    header, _, start = files.read_header(tmp_path / "many.safetensors", "test")
+    assert list(header) == list(parts)
+    assert files.map_tensor(tmp_path / "many.safetensors", header["seat1023.part33"], start).tolist() == [0, 1]
+    monkeypatch.setattr(files, "LONGEST_HEADER", 1 << 20)
+    with pytest.raises(Mistake, match="too many parts"):
+        files.write_tensors(tmp_path / "more.safetensors", parts, {"format": "test"})
+    assert not (tmp_path / "more.safetensors").exists()

@@ -141,6 +141,17 @@ def test_a_player_hands_over(models: tuple[Any, Any, Path]) -> None:
     assert differ > 100
 
 
+@pytest.mark.parametrize("game", games.PRACTICE)
+def test_practice_is_not_recorded(game: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A record begins with an empty board, and these games do not."""
+    words = ("evaluate", "--agent", "random", "--game", game, "--games", "1", "--save", str(tmp_path / "records.txt"))
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert f"games of {game} cannot be recorded" in err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_practice_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Train, stop, go on, evaluate; the practice finds out what the 4096 is worth."""
     run = tmp_path / "walls"

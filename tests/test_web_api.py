@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
+import os
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -17,6 +20,12 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from afterstate import games
+from afterstate.games import Mistake
+from afterstate.views.web.fields import Fields
+from afterstate.views.web.library import MOST_RUNS, Library
+from afterstate.views.web.limits import EngineRoom, Lane
+from afterstate.views.web.settings import Settings
+from afterstate.views.web.training import Trainings
 
 BOARD = "2 4 8 16 0 0 2 4 0 0 0 2 0 0 0 0"
 SECRET = "kept-elsewhere"
@@ -132,6 +141,17 @@ def test_runs_and_their_curves(web: httpx.Client) -> None:
     assert web.get("/api/runs/first", params={"after": "x"}).status_code == 422
 
 
+def test_of_very_many_runs_the_newest_are_shown(tmp_path: Path) -> None:
+    names = [f"run-{i:03}" for i in range(MOST_RUNS + 2)]
+    for age, name in enumerate(reversed(names)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metrics.jsonl").touch()
+        os.utime(tmp_path / name, (10**9 - age, 10**9 - age))
+    (tmp_path / "0-leads-nowhere").symlink_to(tmp_path / "gone")
+    library = Library(Settings(runs=tmp_path))
+    assert [run.name for run in library.runs()] == names[2:]
+
+
 @pytest.mark.parametrize("name", ["link", f"..%2f{SECRET}", SECRET, "first%00", "%2fetc", "first%2f..%2f.."])
 def test_no_name_leads_out_of_the_runs(web: httpx.Client, name: str) -> None:
     answer = web.get(f"/api/runs/{name}")
@@ -156,6 +176,49 @@ def test_trainings_can_be_forbidden(web: httpx.Client) -> None:
     answer = web.post("/api/trainings", json={"name": "mine"})
     assert answer.status_code == 422
     assert "does not start trainings" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "names", "said"),
+    [
+        (1, ("one", "one"), "a training is running already"),
+        (1, ("one", "other"), "a training is running already"),
+        (2, ("one", "one"), "there is a run called one already"),
+    ],
+)
+def test_of_two_trainings_asked_for_at_once_one_begins_and_ends_with_the_server(
+    tmp_path: Path, allowed: int, names: tuple[str, str], said: str
+) -> None:
+    async def asking() -> None:
+        settings = Settings(runs=tmp_path / "runs", trainings=allowed)
+        trainings = Trainings(settings, Library(settings))
+        asked = [Fields({"name": name, "network": "tiny", "seconds": 60}) for name in names]
+        try:
+            answers = await asyncio.gather(*map(trainings.start, asked), return_exceptions=True)
+            (begun,) = trainings.running.values()
+        finally:
+            await trainings.close()
+        assert answers[0] == {"name": "one"}
+        assert isinstance(answers[1], Mistake)
+        assert said in str(answers[1])
+        assert begun.process.returncode is not None
+        assert not trainings.running
+        assert not trainings.failed
+
+    asyncio.run(asking())
+
+
+def test_a_training_that_is_just_being_started_ends_with_the_server_too(tmp_path: Path) -> None:
+    async def asking() -> None:
+        settings = Settings(runs=tmp_path / "runs")
+        trainings = Trainings(settings, Library(settings))
+        started = asyncio.create_task(trainings.start(Fields({"name": "late", "network": "tiny", "seconds": 60})))
+        await asyncio.sleep(0)
+        await trainings.close()
+        assert await started == {"name": "late"}
+        assert not trainings.running
+
+    asyncio.run(asking())
 
 
 @pytest.mark.parametrize(
@@ -330,6 +393,36 @@ def test_floods_and_sleepers_are_not_felt_by_others(address: str) -> None:
         assert answer["cells"] == play_letters(state, letters).cells
     for line in sleepers:
         line.close()
+
+
+def test_who_asks_anew_waits_behind_their_own_thought_and_others_do_not() -> None:
+    async def asking() -> None:
+        room, lane = EngineRoom(2, "test"), Lane()
+        inside, done, order = threading.Event(), threading.Event(), []
+
+        def long_thought() -> None:
+            order.append("first")
+            inside.set()
+            done.wait()
+
+        try:
+            first = asyncio.create_task(room.run(lane, long_thought))
+            await asyncio.to_thread(inside.wait)
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first  # while its thread still thinks
+            second = asyncio.create_task(room.run(lane, lambda: order.append("second")))
+            await asyncio.sleep(0)
+            await room.run(Lane(), lambda: order.append("somebody else's"))
+            done.set()
+            await second
+        finally:
+            done.set()
+            room.close()
+        assert order == ["first", "somebody else's", "second"]
+        assert lane.waiting == 0
+
+    asyncio.run(asking())
 
 
 def test_connections_that_say_nothing_are_closed(address: str) -> None:

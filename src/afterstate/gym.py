@@ -94,7 +94,8 @@ class BoardEnv(gymnasium.Env[Any, Any]):
         if position is None:
             self._batch.begin()
         else:
-            self._batch.put(0, self.game.parse(position))
+            # A text without a seed reads as that of seed 0, and every episode would meet the same chance.
+            self._batch.put(0, self.game.parse(position), its_chance="seed=" in position)
         self._started = True
         return self._observation(), self._info()
 
@@ -297,7 +298,8 @@ class Game2048Env(BoardEnv):
     ## Arguments
     - `render_mode`: `"ansi"` for a coloured board as text, `"rgb_array"` for a picture, `None` for neither.
     - `four_rate=0.1`: the share of fours among the new tiles.
-    - `reset(options={"position": "16 tile numbers, or a compact text"})` starts from a position.
+    - `reset(options={"position": "16 tile numbers, or a compact text"})` starts from a position; `seed=7` in the text
+      takes the place of the seed.
 
     ## Versions
     - v0: the first.
@@ -351,7 +353,8 @@ class ThreesEnv(BoardEnv):
 
     ## Arguments
     - `render_mode`: `"ansi"` for a coloured board as text, `"rgb_array"` for a picture, `None` for neither.
-    - `reset(options={"position": "16 tile numbers hint=1 bag=23"})` starts from a position.
+    - `reset(options={"position": "16 tile numbers hint=1 bag=23"})` starts from a position; `seed=7` in the text
+      takes the place of the seed.
 
     ## Versions
     - v0: the first.
@@ -404,7 +407,8 @@ class ThreesPhoneEnv(BoardEnv):
 
     ## Arguments
     - `render_mode`: `"ansi"` for a coloured board as text, `"rgb_array"` for a picture, `None` for neither.
-    - `reset(options={"position": "16 tile numbers hint=6+12+24 deck=4,3,2"})` starts from a position.
+    - `reset(options={"position": "16 tile numbers hint=6+12+24 deck=4,3,2"})` starts from a position; `seed=7` in the
+      text takes the place of the seed.
 
     ## Versions
     - v0: the first.

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
 from typing import Any
 
 import numpy as np
 
-from afterstate.games import Mistake, State
+from afterstate.games import Game, Mistake, State
 from afterstate.games.board import ACTIONS
 from afterstate.games.chance import seed_of
 from afterstate.games.compiler import Array, kernel
 from afterstate.search.agents import Agent, Memory
 from afterstate.search.kinds import NO_MOVE
+
+from .evaluate import LOOPS
 
 LARGEST_EXPONENT = 17  # 131072
 
@@ -65,20 +70,36 @@ class Advice:
         }
 
 
-def advise(agent: Agent, state: State, playouts: int = 0, memory: Memory | None = None) -> Advice:
-    """What `agent` thinks of the moves; with `playouts`, how that many games went that it finished from each."""
+def advise(
+    agent: Agent,
+    state: State,
+    playouts: int = 0,
+    memory: Memory | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Advice:
+    """What `agent` thinks of the moves; with `playouts`, how that many games went that it finished from each.
+
+    `progress` hears of every game that is finished, and how many there will be.
+    """
     check_possible(state)
     memory = agent.new_memory() if memory is None else memory
     values = agent.values(state, memory)
     best = agent.choose(state, memory)
     tiles, largest = state.game.tiles, max(state.indices)
     next_tile = tiles[largest + 1] if largest + 1 < len(tiles) else None
-    moves = []
+    moves, finished, games = [], count(1), playouts * len(state.legal)
+
+    def tell() -> None:
+        if progress:
+            progress(next(finished), games)
+
     for action, after in enumerate(state.slides):
         if after is None:
             moves.append(MoveAdvice(action, False))
             continue
-        played, reach = _play_on(agent, memory, state, action, playouts, largest + 1) if playouts else (None, None)
+        played = reach = None
+        if playouts:
+            played, reach = _play_on(agent, memory, state, action, playouts, largest + 1, tell)
         moves.append(MoveAdvice(action, True, after.reward, values[action], played, reach if next_tile else None))
     return Advice(state, agent, tuple(moves), best, next_tile)
 
@@ -96,26 +117,31 @@ def check_possible(state: State) -> None:
         highest = LARGEST_EXPONENT - rank  # the cells not taken by larger tiles cannot make more than this
         if exponent > highest:
             raise Mistake(
-                f"this board cannot be: beside the {rank} largest tiles the {16 - rank} cells left make at most "
-                f"{2**highest}, not {2**exponent}"
+                f"this board cannot be: a {2**exponent} would need more than the {16 - rank} cells beside the larger "
+                f"tiles, which make at most {2**highest}"
             )
 
 
-def _play_on(agent: Agent, memory: Memory, state: State, action: int, games: int, target: int) -> tuple[float, float]:
+def _play_on(
+    agent: Agent, memory: Memory, state: State, action: int, games: int, target: int, tell: Callable[[], None]
+) -> tuple[float, float]:
     """Mean final score and share of games that reach tile index `target`, after this move."""
     after = state.slide(action)
     rngs = np.array([seed_of(state.rng, np.uint64(i + 2)) for i in range(games)], np.uint64)
     results = np.zeros((games, 2), np.int64)
-    loop = _make_play_on(agent)
-    loop(memory, state.game.rows, after.board, after.aux, state.score + after.reward, rngs, results)
+    loop = _make_play_on(agent.game, agent.decide, agent.kind, agent.spec)
+    for i in range(games):  # one at a time: between them Ctrl-C is heard
+        start = after.board, after.aux, state.score + after.reward
+        loop(memory, state.game.rows, *start, rngs[i : i + 1], results[i : i + 1])
+        tell()
     return float(results[:, 0].mean()), float((results[:, 1] >= target).mean())
 
 
-def _make_play_on(agent: Agent) -> Any:
-    rules, decide, key = agent.game.rules, agent.decide, agent.game.key
-    slide, spawn, largest = rules.slide, rules.spawn, rules.largest
+@lru_cache(maxsize=LOOPS)  # machine code that was loaded is never given back, and questions may come without end
+def _make_play_on(game: Game, decide: Callable[..., Any], kind: tuple[object, ...], spec: str) -> Callable[..., Any]:
+    slide, spawn, largest = game.rules.slide, game.rules.spawn, game.rules.largest
 
-    @kernel("play on", key, *agent.kind, title=f"games of {agent.game.title} played on by {agent.spec}")
+    @kernel("play on", game.key, *kind, title=f"games of {game.title} played on by {spec}")
     def play_on(
         memory: Memory, rows: Array, after: np.uint64, aux: np.uint64, score: int, rngs: Array, results: Array
     ) -> None:

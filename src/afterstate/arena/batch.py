@@ -230,10 +230,12 @@ class Batch:
         where = np.ones(self.size, np.bool_) if chosen is None else chosen
         self._begin(*self._tables, self.positions, self.seen, where, True)
 
-    def put(self, i: int, state: State) -> None:
-        """Set up a position in place i."""
+    def put(self, i: int, state: State, its_chance: bool) -> None:
+        """Set up a position in place i, with its own generator or the one that is there."""
         p = self.positions
-        p.boards[i], p.auxes[i], p.rngs[i], p.scores[i] = state.board, state.aux, state.rng, state.score
+        p.boards[i], p.auxes[i], p.scores[i] = state.board, state.aux, state.score
+        if its_chance:
+            p.rngs[i] = state.rng
         self._begin(*self._tables, p, self.seen, np.arange(self.size) == i, False)
 
     def step(self, actions: Array, restart: bool = False) -> None:

@@ -13,11 +13,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
-from afterstate.games import Game, Mistake
+from afterstate.games import PRACTICE, Game, Mistake
 from afterstate.games.board import Whole
 from afterstate.games.chance import seed_of
 from afterstate.games.compiler import Array, kernel, rule
@@ -29,6 +30,7 @@ from .statistics import Statistics
 LONGEST_GAME = 1 << 18  # moves: 131072 cannot take more
 CHUNK_SECONDS = 0.25
 MOST_READY = 8  # portions of games that wait to be counted
+LOOPS = 64  # of players, that stay at hand
 PLAYER_STREAMS = np.uint64(1 << 63)
 
 
@@ -62,12 +64,16 @@ class Played:
 
 def make_player(agent: Agent) -> Callable[..., Any]:
     """The loop that plays games `first`, `first` + 1, … with this agent, compiled as one piece."""
-    game, decide = agent.game, agent.decide
+    return _player_of(agent.game, agent.decide, agent.kind, agent.spec)
+
+
+@lru_cache(maxsize=LOOPS)  # machine code that was loaded is never given back
+def _player_of(game: Game, decide: Callable[..., Any], kind: tuple[object, ...], spec: str) -> Callable[..., Any]:
     start, slide, spawn = game.rules.start, game.rules.slide, game.rules.spawn
     value_of_board, largest_tile = game.rules.value_of_board, game.rules.largest
     score_is_value = game.score_is_value
 
-    @kernel("play", game.key, *agent.kind, title=f"games of {game.title} for {agent.spec}")
+    @kernel("play", game.key, *kind, title=f"games of {game.title} for {spec}")
     def play(
         memory: Memory, rows: Array, seed: np.uint64, first: int, results: Array, actions: Array, stop: Array
     ) -> int:
@@ -136,6 +142,11 @@ class Evaluation:
     records: list[Record] = field(default_factory=list, repr=False)
     complete: bool = True
 
+    @property
+    def placements(self) -> int:
+        """Tiles that chance placed: those of every start, and one after every slide."""
+        return self.agent.game.starting_tiles * self.statistics.games + self.statistics.slides
+
     def summary(self) -> dict[str, Any]:
         """The figures of `--json`."""
         model = self.agent.model
@@ -166,7 +177,8 @@ def evaluate(
     """Play games 0 … games - 1 under `seed` on `workers` threads.
 
     `keep` receives every game as a record, in order; `progress` the figures so far, a few times a second. Ctrl-C ends
-    the evaluation early with what was finished (`complete` is then False).
+    the evaluation early with what was finished: `complete` is then False, even if that is all of it, so that whoever
+    wanted to do more afterwards knows.
     """
     if games < 1 or workers < 1:
         raise Mistake("games and workers are whole numbers from 1 on")
@@ -187,9 +199,15 @@ class Evaluating:
         keep: Callable[[Record], None] | None,
         progress: Callable[[Statistics, float], None] | None,
     ) -> None:
+        if keep is not None and agent.game.name in PRACTICE:
+            raise Mistake(
+                f"games of {agent.game.name} cannot be recorded: a record begins with an empty board, and practice "
+                "begins in the middle of a game; leave out --save"
+            )
         self.agent, self.games, self.seed, self.workers = agent, games, seed, workers
         self.keep, self.progress = keep, progress
         self.stop = np.zeros(1, np.int64)
+        self.interrupted = False
         self.lock = threading.Lock()
         self.next_game = 0
         self.waiting: dict[int, Played] = {}  # finished out of order
@@ -207,11 +225,11 @@ class Evaluating:
             thread.start()
         with self._stopped_by_ctrl_c():
             self._watch(threads, begin)
+            seconds = time.perf_counter() - begin
+            self._count()
         if self.failure is not None:
             raise self.failure
-        seconds = time.perf_counter() - begin
-        self._count()
-        complete = self.statistics.games == self.games
+        complete = self.statistics.games == self.games and not self.interrupted
         return Evaluation(self.agent, self.seed, self.statistics, seconds, self.workers, complete=complete)
 
     @contextlib.contextmanager
@@ -222,7 +240,7 @@ class Evaluating:
             return
 
         def stop(number: int, frame: object) -> None:
-            self.stop[0] = 1
+            self.stop[0], self.interrupted = 1, True
             signal.signal(signal.SIGINT, before)
 
         before = signal.signal(signal.SIGINT, stop)
@@ -294,6 +312,7 @@ class Evaluating:
                     self.keep(record)
 
 
+@cache
 def make_replayer(game: Game) -> Callable[..., Any]:
     """The loop that plays a game again from its generator and its actions, compiled."""
     deal, slide, spawn, starting_tiles = game.rules.deal, game.rules.slide, game.rules.spawn, game.starting_tiles

@@ -41,6 +41,7 @@ class Statistics:
     ms: int = 0  # time of the games, in milliseconds
     slide_ms: int = 0  # the player's part of it
     placement_ms: int = 0
+    timed_apart: bool = True  # slides and placements each had a clock
     scores: Counter[int] = field(default_factory=Counter)
     ends: Counter[int] = field(default_factory=Counter)  # index of the largest tile -> games
 
@@ -185,8 +186,8 @@ def course_table(stats: Statistics, count: int | None = None) -> str:
     """The table of the course's framework; `count` is the number of games played so far, if more than these."""
     if not stats.games:
         return "0"
-    slider = _rate(stats.slides, stats.slide_ms)
-    placer = _rate(stats.placements, stats.placement_ms)
+    slider = _rate(stats.slides, stats.slide_ms) if stats.timed_apart else stats.ops
+    placer = _rate(stats.placements, stats.placement_ms) if stats.timed_apart else stats.ops
     head = (
         f"{stats.games if count is None else count}\tavg = {stats.total // stats.games}, max = {stats.best}, "
         f"ops = {stats.ops:.0f} ({slider:.0f}|{placer:.0f})"

@@ -35,8 +35,9 @@ from pathlib import Path
 from typing import Any
 
 from afterstate.games import Mistake
+from afterstate.games.disk import written
 from afterstate.learning.config import TrainConfig, checked
-from afterstate.learning.runs import CHECKPOINT, Progress, Run, read_metrics
+from afterstate.learning.runs import CHECKPOINT, Progress, Run, read_metrics, this_run
 from afterstate.values.files import read_header
 
 TEXT = {field.name for field in fields(TrainConfig) if field.type == "str"}
@@ -70,7 +71,9 @@ class Trial:
         run = Run(self.config, self.folder)
         path = self.folder / "checkpoint.safetensors"
         if path.exists():
-            run.progress = Progress.from_json(read_header(path, CHECKPOINT)[1]["progress"])
+            _, metadata, _ = read_header(path, CHECKPOINT)
+            with this_run(path):
+                run.progress = Progress.from_json(metadata["progress"])
         return run
 
     @property
@@ -195,19 +198,14 @@ def _early(given: Mapping[str, Any], path: Path) -> Early:
     return early
 
 
-def _written(name: str, value: Any) -> Any:
+def _as_setting(name: str, value: Any) -> Any:
     """Settings that are text may be given as numbers: rate = 0.1."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{value:g}" if name in TEXT and number else value
+    return repr(value).removesuffix(".0") if name in TEXT and number else value
 
 
 def _trial(folder: Path, number: int, common: Mapping[str, Any], settings: dict[str, Any], path: Path) -> Trial:
-    merged = {
-        name: f"{value:g}"
-        if name in TEXT and isinstance(value, int | float) and not isinstance(value, bool)
-        else value
-        for name, value in {**common, **settings}.items()
-    }
+    merged = {name: _as_setting(name, value) for name, value in {**common, **settings}.items()}
     config = TrainConfig(**checked(merged, path))
     words = "-".join(f"{name}={merged[name]}" for name in settings)
     name = re.sub(r"[^\w.=+-]", "_", f"{number:03d}-{words}", flags=re.ASCII)[:100].rstrip("-")
@@ -223,4 +221,5 @@ def claim(sweep: Sweep, path: Path) -> None:
             raise Mistake(f"{sweep.folder} holds another sweep: take another --out, or go on with {kept}")
         return
     sweep.folder.mkdir(parents=True, exist_ok=True)
-    kept.write_text(text, encoding="utf-8")
+    with written(kept, text=True) as file:
+        file.write(text)

@@ -17,7 +17,7 @@ import numpy as np
 
 from afterstate.games import Mistake
 from afterstate.games.compiler import Array
-from afterstate.learning.config import TrainConfig
+from afterstate.learning.config import TrainConfig, check_entries
 from afterstate.learning.merge import Average, Changes, Copy, apply_changes
 from afterstate.learning.rules import fresh_weights
 from afterstate.learning.runs import Maker
@@ -156,6 +156,7 @@ class TogetherTrainer:
         self.running: dict[Any, Seat] = {}
         self.common: dict[int, Any] = {}  # round -> its common change, as long as somebody has not got it
         self.merged = 0  # rounds below this one are in the common copy
+        self.spent = 0.0  # seconds of training before this trainer was made
         self.start: tuple[int, Any, Any] | None = None  # the common copy in the object store, and its round
         self.traffic = Traffic()
 
@@ -177,15 +178,18 @@ class TogetherTrainer:
 
     def _over(self, moves: int) -> bool:
         """Is the budget spent? Half a round is not worth starting."""
-        seconds = self.config.seconds - self.traffic.seconds
-        return moves <= 0 or (bool(self.config.seconds) and seconds < 0.5 * self.merge_seconds)
+        return moves <= 0 or (bool(self.config.seconds) and self._seconds_left < 0.5 * self.merge_seconds)
+
+    @property
+    def _seconds_left(self) -> float:
+        return self.config.seconds - self.spent - self.traffic.seconds
 
     def _launch(self, moves: int, rate: float) -> None:
         """Start a round on everybody who is here, with the common changes they have not got yet."""
         self._welcome()
         seconds = self.merge_seconds
         if self.config.seconds:
-            seconds = min(seconds, max(0.05, self.config.seconds - self.traffic.seconds))
+            seconds = min(seconds, max(0.05, self._seconds_left))
         for seat in self.seats:
             earlier = [number for number in sorted(self.common) if number >= seat.knows]
             task = seat.actor.learn.remote(
@@ -296,12 +300,14 @@ class TogetherTrainer:
         return self._weights.copy()
 
     def state(self) -> dict[str, Array]:
-        return {"weights": self._weights, "memory": self.memory}
+        seconds = np.array([self.spent + self.traffic.seconds])
+        return {"weights": self._weights, "memory": self.memory, "seconds": seconds}
 
     def restore(self, state: Mapping[str, Array]) -> None:
         """Everybody starts again from this copy."""
-        for name, array in self.state().items():
-            np.copyto(array, state[name])
+        np.copyto(self._weights, state["weights"])
+        np.copyto(self.memory, state["memory"])
+        self.spent = float(state["seconds"][0]) if "seconds" in state else 0.0
         self.close()
 
     def close(self) -> None:
@@ -317,6 +323,7 @@ def check_settings(config: TrainConfig, nodes: int, merge_seconds: float) -> Non
         raise Mistake("--nodes is a whole number from 1 on, --merge-seconds a time above 0")
     if config.phases:
         raise Mistake("--phases is for one machine: on Ray train with one rule, then go on from its model")
+    check_entries(evaluator(config.the_game, config.the_network).size)
     if config.stages:
         raise Mistake("--stages is for one machine: unlearnt entries of later stages cannot be averaged")
 

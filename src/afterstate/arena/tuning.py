@@ -10,6 +10,7 @@ from pathlib import Path
 from afterstate.games import Mistake
 from afterstate.search.agents import make_agent
 from afterstate.search.downgrade import threshold_of
+from afterstate.search.specs import OPTIONS, parse_spec
 from afterstate.values.files import Model, write_training
 
 from .evaluate import evaluate
@@ -43,10 +44,15 @@ def tune_downgrade(
     """Play without downgrading, see where the wall is, then try the tiles below it. The best setting comes first."""
     if model.game.name != "2048":
         raise Mistake(f"tile-downgrading is for 2048, and this model plays {model.game.name}")
+    if "downgrade" not in OPTIONS[parse_spec(player).name]:
+        raise Mistake(f"{player} does not downgrade: write greedy or an expectimax such as expectimax:2")
 
     def play(threshold: int | None, hole: int | None) -> Trial:
         words = "downgrade=off" if threshold is None else f"downgrade={threshold},hole={hole}"
-        found = evaluate(make_agent(f"{player},{words}", model.game, model), games, seed, workers).statistics
+        result = evaluate(make_agent(f"{player},{words}", model.game, model), games, seed, workers)
+        if not result.complete:  # Ctrl-C: games that were cut off decide nothing
+            raise KeyboardInterrupt
+        found = result.statistics
         for tile in model.game.tiles[1:]:
             reach[tile] = found.reach(tile) if threshold is None else reach[tile]
         trial = Trial(threshold, hole, found.mean, found.stderr)

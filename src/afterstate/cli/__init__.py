@@ -69,27 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a file name may hold bytes that no terminal can show
             stream.reconfigure(errors="backslashreplace")
-    if not words or words[0] in ("-h", "--help", "help"):
-        print(overview(), end="")
-        return 0
-    if words[0] in ("-V", "--version", "version"):
-        from afterstate import __version__
-
-        print(f"afterstate {__version__}")
-        return 0
-    if words[0] not in available():
-        return complain(f"unknown command {words[0]!r}: write one of {', '.join(available())}")
-    return run_command(words[0], words[1:])
-
-
-def run_command(name: str, words: list[str]) -> int:
     from afterstate.games.errors import Mistake
 
-    from .flags import parse
-
     try:
-        module = importlib.import_module(f".{name}", __package__)
-        return int(module.run(parse(module.Command, name, words)))
+        status = run_command(*words)
+        sys.stdout.flush()
+        return status
     except Mistake as mistake:
         return complain(str(mistake))
     except KeyboardInterrupt:
@@ -100,6 +85,23 @@ def run_command(name: str, words: list[str]) -> int:
         return 0
     except (OSError, MemoryError) as error:
         return complain(describe(error))
+
+
+def run_command(name: str = "help", *words: str) -> int:
+    if name in ("-h", "--help", "help"):
+        print(overview(), end="")
+        return 0
+    if name in ("-V", "--version", "version"):
+        from afterstate import __version__
+
+        print(f"afterstate {__version__}")
+        return 0
+    if name not in available():
+        return complain(f"unknown command {name!r}: write one of {', '.join(available())}")
+    from .flags import parse
+
+    module = importlib.import_module(f".{name}", __package__)
+    return int(module.run(parse(module.Command, name, list(words))))
 
 
 def describe(error: Exception) -> str:

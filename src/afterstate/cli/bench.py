@@ -65,6 +65,8 @@ def _playing(spec: str, game: str, threads: int, seconds: float) -> float:
     agent, games = find_agent(spec, None, game), 8 * threads
     while True:
         result = evaluate(agent, games, workers=threads)
+        if not result.complete:  # Ctrl-C
+            raise KeyboardInterrupt
         if result.seconds >= seconds / 2:
             return result.statistics.slides / result.seconds
         games *= 4 if result.seconds < seconds / 8 else 2

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from afterstate.arena.statistics import TABLES
+from afterstate.games.errors import Mistake
 from afterstate.learning.config import TrainConfig
 from afterstate.views.plots import Curve, plot_curves
 
@@ -52,6 +53,8 @@ def run(command: Command) -> int:
     from afterstate.values.files import open_model
     from afterstate.views.progress import TrainingView
 
+    if command.games < 1:
+        raise Mistake(f"--games is a whole number from 1 on, not {command.games}")
     config = TrainConfig(
         **RECIPE,
         block=500,
@@ -74,6 +77,9 @@ def run(command: Command) -> int:
         return 130
     model = open_model(folder / "last.safetensors")
     result = evaluate(make_agent("greedy", model.game, model), command.games, command.seed, command.threads)
+    if not result.complete:
+        say(f"stopped; the run is kept: afterstate evaluate {folder}", to_stderr=quiet)
+        return 130
     (picture,) = plot_curves([Curve("2048, learning", read_metrics(folder))], [folder / "curve.png"], "seconds")
     if command.json:
         trained = {"games": progress.games, "moves": progress.moves, "seconds": progress.seconds}

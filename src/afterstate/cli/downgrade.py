@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from afterstate.games.errors import Mistake
+
 from .flags import say, write_json
 
 if TYPE_CHECKING:
@@ -44,9 +46,11 @@ class Command:
 
 def run(command: Command) -> int:
     from afterstate.arena.tuning import keep_downgrade, tune_downgrade
-    from afterstate.values.files import open_model
+    from afterstate.values.files import SHIPPED, open_model
 
-    model, quiet = open_model(command.model, "2048"), command.json == "-"
+    model, quiet = open_model(command.model), command.json == "-"
+    if model.path is not None and model.path.is_relative_to(SHIPPED) and not command.dry:
+        raise Mistake("a model in the box stays as it is: add --dry, or give a model of your own")
     trials = tune_downgrade(
         model,
         command.games,

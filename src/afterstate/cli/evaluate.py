@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -16,13 +17,16 @@ from afterstate.arena.statistics import TABLES
 from afterstate.games import Mistake
 from afterstate.games.disk import written
 
-from .flags import say, write_json
+from .flags import say as tell
+from .flags import write_json
 from .players import find_agent
 
 if TYPE_CHECKING:
     from afterstate.arena.evaluate import Evaluation
     from afterstate.arena.records import Record
     from afterstate.search.agents import Agent
+
+MOST_GAMES = 10**12
 
 
 @dataclass
@@ -54,7 +58,7 @@ class Command:
     device: Literal["cpu", "cuda"] = "cpu"
     """cuda: thousands of games at once on an NVIDIA GPU, for greedy, expectimax:3, expectimax:deep."""
     save: Path | None = None
-    """Write every game to this file, a line each, for the referee and for replay."""
+    """Write every game to this file (- for standard output), a line each, for the referee and for replay."""
     style: Literal["ours", "course", "demo"] = "ours"
     """How the table looks."""
     quiet: bool = False
@@ -66,17 +70,25 @@ class Command:
 def run(command: Command) -> int:
     from afterstate.arena.records import format_record
 
+    if command.games > MOST_GAMES or (command.workers is not None and command.workers < 1):
+        raise Mistake(f"--games is a whole number up to {MOST_GAMES:,}, and --workers one from 1 on")
     agent = find_agent(command.agent, command.model, command.game)
-    quiet = command.json == "-"
-    with written(command.save, text=True) if command.save else contextlib.nullcontext() as file:
+    with _kept(command.save) as file:
 
         def keep(record: Record) -> None:
             if file:
                 file.write(format_record(record) + "\n")
 
         result = _play(agent, command, keep if file else None)
-    report(result, command, quiet)
+    report(result, command)
     return 0 if result.complete else 130
+
+
+def _kept(save: Path | None) -> contextlib.AbstractContextManager[IO[Any] | None]:
+    """Where records go, if anywhere."""
+    if save is None:
+        return contextlib.nullcontext()
+    return contextlib.nullcontext(sys.stdout) if str(save) == "-" else written(save, text=True)
 
 
 def _play(agent: Agent, command: Command, keep: Callable[[Record], None] | None) -> Evaluation:
@@ -107,16 +119,19 @@ def _watched(agent: Agent, command: Command, play: Callable[..., Evaluation]) ->
         return play(agent, command.games, command.seed, progress=view.update)
 
 
-def report(result: Evaluation, command: Command, quiet: bool) -> None:
-    if command.json:
+def report(result: Evaluation, command: Command) -> None:
+    if command.json == "-":
         write_json(result.summary(), command.json)
-    if quiet:
         return
+    say = partial(tell, to_stderr=str(command.save) == "-")
     statistics = result.statistics
-    statistics.ms = max(1, round(1000 * result.seconds))
+    statistics.placements, statistics.ms = result.placements, max(1, round(1000 * result.seconds))
+    statistics.timed_apart = False  # one compiled loop slides and places
     say(TABLES[command.style](statistics))
     if command.style == "ours":
         hands = "GPU" if command.device == "cuda" else "workers" if command.on == "ray" else "threads"
         say(f"  {statistics.slides / result.seconds:,.0f} moves/s on {result.workers} {hands}")
-    if command.save:
+    if command.save and str(command.save) != "-":
         say(f"records in {command.save}: afterstate referee {command.save}")
+    if command.json:
+        write_json(result.summary(), command.json)

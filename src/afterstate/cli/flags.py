@@ -7,6 +7,8 @@ import io
 import json
 import re
 import sys
+import textwrap
+from pathlib import Path
 from typing import Any, TypeVar
 
 import tyro
@@ -18,24 +20,54 @@ Command = TypeVar("Command")
 
 
 def parse(command: type[Command], name: str, words: list[str]) -> Command:
-    """The command with its flags; a wrong flag is a `Mistake` in one line."""
+    """The command with its flags; a wrong one is a `Mistake` in one line, so is a `--json` that cannot be written."""
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors):
-            return tyro.cli(command, prog=f"afterstate {name}", description=command.__doc__, args=words)
+            found = tyro.cli(command, prog=f"afterstate {name}", description=command.__doc__, args=words)
     except SystemExit as end:
         if not end.code:  # --help
             raise
         raise Mistake(f"{_complaint(errors.getvalue())} (afterstate {name} --help lists the flags)") from None
+    check_place(getattr(found, "json", None))
+    return found
+
+
+def check_place(where: str | None) -> None:
+    """Before long work: can its result be written there at all?"""
+    if where and where != "-" and not Path(where).parent.is_dir():
+        raise Mistake(f"cannot write {where}: there is no folder {Path(where).parent}")
+
+
+NUMBERS = {r"invalid literal for int\(\) with base 10": "a whole number", "could not convert .*": "a number"}
 
 
 def _complaint(text: str) -> str:
-    """The gist of tyro's box of errors."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
-    lines = [line.strip(" │╭╮╰╯─|") for line in plain.splitlines()]
-    lines = [line for line in lines if line and not set(line) <= set("─-—=")]
-    kept = [line for line in lines if not line.lower().startswith(("parsing error", "for full helptext", "see "))]
-    return "; ".join(kept[:3])[:300] or "wrong flags"
+    """The gist of tyro's box of errors: what is wrong, and what comes nearest to it."""
+    wrong, *more = _sections(text) or [""]
+    if wrong.startswith("Missing from"):
+        helps = re.findall(r"^ {8}.*(?:\n {8}.*)*", wrong, flags=re.MULTILINE)
+        return "missing: " + "; ".join(_line(text).removesuffix(" (required)").rstrip(".") for text in helps)
+    found = _line(wrong)
+    for sign, kind in NUMBERS.items():
+        found = re.sub(rf"Error parsing (\S+): {sign}: (.*)", rf"\1 is {kind}, not \2", found)
+    if more and more[0].startswith("Perhaps you meant"):
+        near = dict.fromkeys(re.findall(r"^ +(--[\w-]+)", more[0], flags=re.MULTILINE))
+        found += f"; perhaps you meant {' or '.join(near)}" if near else ""
+    return found[:300] or "wrong flags"
+
+
+def _sections(text: str) -> list[str]:
+    """What stands between the lines of a box, without its title; where the terminal has no box, lines are dashes."""
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
+    boxed = any(line.startswith("╭") for line in lines)
+    inside = [line.strip("│").rstrip() for line in lines if not line.startswith(("╭", "╰"))]
+    parts = re.split(r"^ *[─-]{3,}$", "\n".join(inside), flags=re.MULTILINE)
+    return [textwrap.dedent(part).strip() for part in parts[0 if boxed else 1 :]]
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def write_json(result: dict[str, Any], where: str) -> None:

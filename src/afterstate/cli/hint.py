@@ -51,17 +51,20 @@ class Command:
 
 def run(command: Command) -> int:
     from afterstate.arena.advice import advise
+    from afterstate.views.progress import PlayoutsView
 
     if command.playouts < 0:
         raise Mistake("playouts is a number of games from 0 on")
-    if command.stdin and command.board is not None:
-        raise Mistake("give a board or --stdin, not both")
+    if command.stdin and (command.board is not None or command.json):
+        raise Mistake("--stdin answers on standard output: leave out the board and --json")
     if not command.stdin and command.board is None:
         raise Mistake('which position? afterstate hint "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2", or --stdin')
     agent = find_agent(command.agent, command.model, command.game)
     if command.stdin:
         return answer_lines(agent, command.playouts)
-    advice = advise(agent, agent.game.parse(command.board or ""), command.playouts)
+    state = agent.game.parse(command.board or "")
+    with PlayoutsView() as view:
+        advice = advise(agent, state, command.playouts, progress=view.update)
     if command.json:
         write_json(advice.summary(), command.json)
     if command.json != "-":
@@ -73,8 +76,7 @@ def answer_lines(agent: Agent, playouts: int) -> int:
     """One line of JSON a query; a query that makes no sense is answered by its error, and the next one is read."""
     memory = agent.new_memory()
     for line in sys.stdin:
-        if line.strip():
-            print(json.dumps(answer(agent, line.strip(), playouts, memory), ensure_ascii=False), flush=True)
+        print(json.dumps(answer(agent, line.strip(), playouts, memory), ensure_ascii=False), flush=True)
     return 0
 
 

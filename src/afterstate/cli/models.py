@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from afterstate.games.errors import Mistake
+
 from .flags import say, write_json
 
 if TYPE_CHECKING:
@@ -29,6 +31,9 @@ class Command:
 
 
 def run(command: Command) -> int:
+    for folder in command.runs:
+        if not folder.is_dir() and command.runs != Command().runs:
+            raise Mistake(f"{folder} is no folder of runs")
     found = [describe(source, path) for source, path in sources(command.runs)]
     if command.json:
         write_json({"models": found}, command.json)
@@ -54,7 +59,6 @@ def sources(folders: list[Path]) -> Iterator[tuple[str, Path]]:
 
 
 def describe(source: str, path: Path) -> dict[str, Any]:
-    from afterstate.games.errors import Mistake
     from afterstate.values.files import describe_model, size_of
 
     try:

@@ -46,19 +46,22 @@ def run(command: Command) -> int:
     names = [name.strip() for name in command.names.split(",")] if command.names else []
     names = names or [folder.name or str(folder) for folder in command.runs]
     if len(names) != len(command.runs):
-        raise Mistake(f"{len(command.runs)} runs need {len(command.runs)} names, not {len(names)}")
+        raise Mistake(f"--names gives {len(names)}, and the number of runs is {len(command.runs)}")
     curves = [Curve(name, read_metrics(folder)) for name, folder in zip(names, command.runs)]
     paths = [command.out] if command.out else [command.runs[0] / "curve.png", command.runs[0] / "curve.svg"]
     for path in paths:
         if path.suffix not in (".png", ".svg"):
             raise Mistake(f"{path}: write a .png or a .svg file")
-    for path in plot_curves(curves, paths, command.against, str(command.tile or tile_of(command.runs[0]))):
+    for path in plot_curves(curves, paths, command.against, str(tile_of(command.runs[0], command.tile))):
         say(f"drawn: {path}")
     return 0
 
 
-def tile_of(folder: Path) -> int:
-    """The tile that people ask for first in this run's game."""
+def tile_of(folder: Path, wanted: int | None) -> int:
+    """The tile that is wanted, or that people ask for first in this run's game."""
     path = folder / "run.toml"
     game = games.get(TrainConfig.read(path).game if path.exists() else "2048")
-    return game.tiles[game.goal]
+    tiles = game.tiles[game.goal - 1 :]  # of which the metrics tell
+    if wanted is not None and wanted not in tiles:
+        raise Mistake(f"--tile {wanted} is none of {', '.join(map(str, tiles))}")
+    return wanted or game.tiles[game.goal]

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 import tyro
 
+from afterstate.games.errors import Mistake
+
 from .flags import say, write_json
 
 
@@ -24,7 +26,7 @@ class Command:
     """
 
     file: tyro.conf.Positional[Path]
-    """Records, one game a line (docs/records.md)."""
+    """Records, one game a line (docs/records.md); - reads them from standard input."""
     game: Literal["auto", "2048", "threes", "threes-phone"] = "auto"
     """Whose rules to apply; auto looks at the first line."""
     four_rate: float = 0.1
@@ -44,8 +46,10 @@ class Command:
 def run(command: Command) -> int:
     from afterstate.arena.referee import judge
 
+    if command.speed is not None and not command.speed > 0:
+        raise Mistake(f"--speed is a number of actions a second above 0, not {command.speed:g}")
     verdict = judge(
-        command.file,
+        Path("/dev/stdin") if str(command.file) == "-" else command.file,
         command.game,
         four_rate=command.four_rate,
         expected_ops=command.speed,

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from afterstate.arena.records import Record
     from afterstate.views.film import Moment
 
+LONGEST_NUMBER = 18  # digits
+
 
 @dataclass
 class Command:
@@ -80,6 +82,10 @@ def run(command: Command) -> int:
 
 
 def check(command: Command) -> None:
+    for kind in ("gif", "mp4", "png", "svg"):
+        path: Path | None = getattr(command, kind)
+        if path and path.suffix.lower() != f".{kind}":
+            raise Mistake(f"--{kind} {path}: name a file that ends in .{kind}")
     if not 0.1 <= command.scale <= 4:
         raise Mistake(f"--scale is a number from 0.1 to 4, not {command.scale:g}")
     if not 0.1 <= command.fps <= 50:
@@ -96,8 +102,8 @@ def find(path: Path, wanted: str) -> tuple[Record, int]:
         if best is None:
             raise Mistake(f"{path} holds no games")
         return best[2], -best[1]
-    if not wanted.isdecimal() or int(wanted) < 1:
-        raise Mistake(f"--game {wanted} is no number of a game: write 1, 2, 3, … or best")
+    if not wanted.isdecimal() or len(wanted) > LONGEST_NUMBER or int(wanted) < 1:
+        raise Mistake(f"--game {wanted[:40]} is no number of a game: write 1, 2, 3, … or best")
     games = 0
     for number, record in _numbered(path):
         if number == int(wanted):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
+from afterstate.games.disk import written
 from afterstate.games.errors import Mistake
 from afterstate.reports import find_report
 from afterstate.reports.report import Report, Scale
-from afterstate.reports.steps import Experiment
+from afterstate.reports.steps import Experiment, Step
 
 from .flags import say, write_json
 
@@ -76,11 +77,9 @@ def run(command: Command) -> int:
     steps = report.steps(scale)
     experiment = Experiment(folder, main, _tell(command), command.commit, command.device, command.slim)
     experiment.look(steps)
-    if command.list:
-        for step in steps:
-            say(f"{'done   ' if step.name in experiment.done else 'missing'} {step.name}: {experiment.command(step)}")
-        return 0
     _check_names(command.only, [step.name for step in steps])
+    if command.list:
+        return show(command, steps, experiment)
     if command.watch:
         main(["watch", "--agent", "mcts:d1", "--seed", str(command.seed)])
     if not command.write:
@@ -92,10 +91,27 @@ def run(command: Command) -> int:
     return 0
 
 
+def show(command: Command, steps: Sequence[Step], experiment: Experiment) -> int:
+    """The steps, and which of them are done."""
+    chosen = [step for step in steps if not command.only or step.name.startswith(command.only)]
+    if command.json:
+        found = [
+            {"step": step.name, "done": step.name in experiment.done, "command": experiment.command(step)}
+            for step in chosen
+        ]
+        write_json({"steps": found}, command.json)
+    if command.json != "-":
+        for step in chosen:
+            say(f"{'done   ' if step.name in experiment.done else 'missing'} {step.name}: {experiment.command(step)}")
+    return 0
+
+
 def write_page(command: Command, report: Report, experiment: Experiment, scale: Scale) -> Path:
     page = command.page or (Path("docs/results") if scale.full else experiment.folder) / f"{report.name}.md"
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(report.page(experiment, scale, page.parent), encoding="utf-8")
+    text = report.page(experiment, scale, page.parent)
+    with written(page, text=True) as file:
+        file.write(text)
     return page
 
 

@@ -57,6 +57,8 @@ def run(command: Command) -> int:
             raise Mistake(f"{folder} is no folder of models")
     if not 0 <= command.port < 65536:
         raise Mistake(f"a port is a number from 0 to 65535, not {command.port}")
+    if not 0 < command.think <= 3600 or command.visitors < 1:
+        raise Mistake("--think is a number of seconds above 0, at most 3600, and --visitors at least 1")
     settings = Settings(
         host=command.host,
         port=command.port,
@@ -84,6 +86,8 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(512)
+    except UnicodeError:
+        raise Mistake(f"{host[:80]!r} is no name of a host: write an address such as 127.0.0.1, or 0.0.0.0") from None
     except OSError as error:
         raise Mistake(f"cannot listen on {host}:{port} ({error.strerror}): choose another with --port") from None
     return listener

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -61,6 +62,10 @@ class Command:
 
 
 def run(command: Command) -> int:
+    if not 0 < command.checkpoint < math.inf:
+        raise Mistake(f"--checkpoint is a number of seconds above 0, not {command.checkpoint:g}")
+    if command.tensorboard:
+        summary_writer()  # what is missing shows before a run begins
     with trainers(command) as make:
         return learn(command, begin(command, make))
 
@@ -189,18 +194,23 @@ def report(training: Run, result: dict[str, Any]) -> None:
         say(f"next: afterstate evaluate {training.folder}    afterstate plot {training.folder}")
 
 
+def summary_writer() -> Any:
+    """What writes for TensorBoard, of either package that has it."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        try:
+            from tensorboardX import SummaryWriter
+        except ImportError:
+            raise Mistake("--tensorboard needs tensorboardX or torch: pip install tensorboardX") from None
+    return SummaryWriter
+
+
 class Export:
     """Metrics for TensorBoard, where it is installed."""
 
     def __init__(self, folder: Path) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            try:
-                from tensorboardX import SummaryWriter
-            except ImportError:
-                raise Mistake("--tensorboard needs tensorboardX or torch: pip install tensorboardX") from None
-        self.writer: Any = SummaryWriter(str(folder / "tensorboard"))
+        self.writer = summary_writer()(str(folder / "tensorboard"))
 
     def add(self, line: Mapping[str, Any]) -> None:
         for name in ("mean", "max", "rate", "moves_per_second"):

@@ -37,6 +37,8 @@ import numpy as np
 from numba import config
 from numba.core.caching import FunctionCache
 
+from .interrupts import postponed
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -77,6 +79,12 @@ def announce(what: str) -> None:
     if what not in _announced and not os.environ.get("AFTERSTATE_QUIET"):
         _announced.add(what)
         print(f"compiling {what} … (first use; kept on disk)", file=sys.stderr, flush=True)
+
+
+def stopping() -> None:
+    """Say that Ctrl-C was heard."""
+    if not os.environ.get("AFTERSTATE_QUIET"):
+        print("stopping when this is compiled …", file=sys.stderr, flush=True)
 
 
 class _Store(FunctionCache):
@@ -126,9 +134,20 @@ def _compile(function: Function, key: tuple[object, ...], title: str | None, **o
         function.__qualname__ += "_" + hashlib.sha256(repr(key).encode()).hexdigest()[:12]
     compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
     if COMPILED:
+        compiled.compile = _whole(compiled.compile)
         with contextlib.suppress(RuntimeError):  # no folder to write to: compile anew in every process
             compiled._cache = _Store(function, key, title)
     return cast(Function, compiled)
+
+
+def _whole(compile: Callable[..., Any]) -> Callable[..., Any]:
+    """Ctrl-C waits for the end of a compilation: in the middle of one, the compiler breaks, or swallows it."""
+
+    def compile_whole(signature: object) -> Any:
+        with postponed(stopping):
+            return compile(signature)
+
+    return compile_whole
 
 
 MAKERS = {"zeros", "empty", "full", "ones", "array", "arange", "copy", "zeros_like", "empty_like", "full_like"}

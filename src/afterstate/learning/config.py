@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from dataclasses import asdict, dataclass, fields, replace
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..games import PRACTICE, get
+from ..games.disk import written
 from ..games.errors import Mistake
 from ..values.patterns import Network, parse_network
 from .schedules import Schedule, parse_schedule
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 GIGABYTE = 1 << 30
 FIRST_GIVEN = 12  # 4096, the smallest of the tiles with which a practice of 2048 begins
+MOST_ENTRIES = 1 << 32  # that the CPU's loops and merged copies of a network can name
 MOST = 1e18  # games, moves, seconds, points: beyond all use, and safe to count with
 
 
@@ -91,6 +94,8 @@ class TrainConfig:
                 )
         if not 0 <= self.decay <= 1:
             raise Mistake(f"--decay is λ, a number from 0 to 1, not {self.decay}")
+        if self.decay == 1 and self.direction == "forward":
+            raise Mistake("--decay 1 waits for the end of the game: add --direction backward, or take --steps N")
         if not 1 <= self.threads <= 1024 or self.block < 1 or not 0 <= self.steps <= 1000:
             raise Mistake("--threads is 1 to 1024, --block at least 1, --steps 0 to 1000")
         if not 0 <= self.seed < 2**64:
@@ -109,10 +114,16 @@ class TrainConfig:
             raise Mistake(f"--flight is a number of games from 0 up, not {self.flight}")
         if self.game:  # empty while the command line has not been read to its end
             _ = self.phase_list, self.the_network  # wrong text shows here
-            self._check_game()
+            self._check_use()
 
-    def _check_game(self) -> None:
-        """Refuse what would do nothing in this game."""
+    def _check_use(self) -> None:
+        """Refuse what would do nothing."""
+        if self.flight and self.device == "cpu":
+            raise Mistake("--flight goes with --device cuda: on the CPU each thread plays its own games")
+        if self.fold_scale != TrainConfig.fold_scale and not self.fold:
+            raise Mistake("--fold-scale goes with --fold")
+        if not self.turned and not self.by_hint:
+            raise Mistake("--no-turned goes with --by-hint")
         if self.game != "2048" and self.four_rate != TrainConfig.four_rate:
             raise Mistake(f"--four-rate is a rule of 2048, not of {self.game}")
         if self.game in PRACTICE and self.start == "ahead":
@@ -131,9 +142,9 @@ class TrainConfig:
         game = self.the_game
         stages: list[int] = []
         for word in self.stages.replace(",", " ").split():
-            if not word.isdigit() or int(word) not in game.tiles[3:16]:
+            if word not in (names := [str(tile) for tile in game.tiles[:16]])[3:]:
                 raise Mistake(f"a stage is a tile of {game.name} such as {game.tiles[12]}, not {word!r}")
-            stages.append(game.tiles.index(int(word)))
+            stages.append(names.index(word))
         if len(stages) > 6:
             raise Mistake("at most six stages: each doubles the tables")
         if stages and self.of == "states" and game.name != "2048":
@@ -148,11 +159,11 @@ class TrainConfig:
         """The index of the tile from which boards are folded, 0 for never."""
         if not self.fold:
             return 0
-        if not self.fold.isdigit() or int(self.fold) not in game.tiles[8:16]:
+        if self.fold not in (names := [str(tile) for tile in game.tiles[:16]])[8:]:
             raise Mistake(f"--fold takes a tile of {game.name} such as {game.tiles[12]}, not {self.fold!r}")
         if self.of == "states" or self.direction == "backward":
             raise Mistake("--fold goes with forward learning of values of afterstates")
-        return game.tiles.index(int(self.fold))
+        return names.index(self.fold)
 
     @property
     def history(self) -> int:
@@ -197,23 +208,26 @@ class TrainConfig:
             return self
         return replace(self, games=games, moves=moves, seconds=seconds)
 
-    def with_phases(self, text: str, done: float, coherent: bool) -> TrainConfig:
-        """The same run with other phases from here on; all that was done before them counts as one."""
+    def with_phases(self, text: str, done: float, now: Phase) -> TrainConfig:
+        """The same run with other phases after `now`; all that was done before them counts as one.
+
+        That one has the rate of this moment: it is what goes on if the run is given a later end before it has learnt
+        anything under the new ones.
+        """
         if done >= 1:
             raise Mistake(
                 "this run is done, and --phases are for what is left of one: add --seconds, --games or --moves"
             )
-        rest = parse_phases(text, coherent)
+        rest = parse_phases(text, now.coherent)
         words = [f"{phase.rule}:{phase.rate.text}:{(phase.end - phase.begin) * (1 - done)!r}" for phase in rest]
-        past = [f"{'tc' if coherent else 'td'}:1:{done!r}"] if done else []
+        past = [f"{'tc' if now.coherent else 'td'}:{now.rate_at(done)!r}:{done!r}"] if done else []
         return replace(self, rule="tc", rate="", phases=",".join(past + words))
 
     def write(self, path: Path) -> None:
         """As TOML, every setting."""
         lines = [f"{name} = {_toml(value)}" for name, value in asdict(self).items()]
-        temporary = path.with_name(f".{path.name}.tmp")
-        temporary.write_text("# afterstate train --resume reads this\n" + "\n".join(lines) + "\n", encoding="utf-8")
-        temporary.replace(path)
+        with written(path, text=True) as file:
+            file.write("# afterstate train --resume reads this\n" + "\n".join(lines) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> TrainConfig:
@@ -273,11 +287,9 @@ def parse_phases(text: str, coherent: bool = False) -> list[Phase]:
 def _toml(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return (
-        repr(value)
-        if isinstance(value, int | float)
-        else '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
-    )
+    if isinstance(value, int | float):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # but for that, JSON's texts are TOML's
 
 
 def checked(found: dict[str, Any], path: Path | str) -> dict[str, Any]:
@@ -313,6 +325,12 @@ def free_memory() -> int:
     except OSError:
         pass
     return 1 << 62
+
+
+def check_entries(entries: int) -> None:
+    """Refuse tables whose entries 32 bits cannot tell apart."""
+    if entries > MOST_ENTRIES:
+        raise Mistake(f"{entries:,} entries are more than {MOST_ENTRIES:,}: take a smaller network or fewer stages")
 
 
 def check_memory(config: TrainConfig) -> None:

@@ -19,7 +19,7 @@ from ..games.compiler import Array, kernel
 from ..games.errors import Mistake
 from ..values.ntuple import evaluator
 from .backward import RING, backward
-from .config import TrainConfig, check_memory
+from .config import TrainConfig, check_entries, check_memory
 from .forward import forward_afterstates
 from .own_tables import OwnTables
 from .parts import AHEAD, CAROUSEL, FRESH, RESTART
@@ -63,6 +63,7 @@ class CpuTrainer:
         forward = config.of == "afterstates" and config.direction == "forward"
         self.own = OwnTables(self.evaluator, config.threads if forward else 1)
         size = self.evaluator.size + self.own.extra
+        check_entries(size)
         self._tables = fresh_weights(size, self.network, self.evaluator.entries, config.optimism)
         self._weights = self._tables[: self.evaluator.size]
         history = RING if config.direction == "backward" else config.history

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -207,8 +207,3 @@ def _apply(weights: Array, memory: Array, common: Changes, coherent: bool) -> No
         if coherent:
             memory[2 * i] += common.errors[c]
             memory[2 * i + 1] += common.visits[c]
-
-
-def describe(changes: Changes, size: int) -> dict[str, Any]:
-    """For the metrics: how much travelled."""
-    return {"bytes": changes.bytes, "touched": len(changes.entries) / size}

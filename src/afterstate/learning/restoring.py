@@ -14,6 +14,7 @@ import numpy as np
 from ..games.compiler import Array
 from ..games.errors import Mistake
 from ..games.game import Game
+from .ahead import PLACES
 from .seat import CANDIDATES, LONGEST, NO_GAME, POOL_TILES
 
 ENTRIES = ("entries", "here", "ring", "age")  # of the tables
@@ -21,7 +22,7 @@ STAGED = ("weights", "mean")  # entries of later stages that were never learnt a
 POSITIONS = (("board", "aux"), ("past_boards", "past_auxes"), ("pool_boards", "pool_auxes"))
 RANGES = {
     "length": (NO_GAME, LONGEST - 2),
-    "origin": (0, 1),
+    "origin": (0, len(PLACES)),
     "legal": (0, CANDIDATES),
     "pool_count": (0, 1 << 60),
     "summit": (0, POOL_TILES - 1),

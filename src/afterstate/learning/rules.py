@@ -102,7 +102,7 @@ def history_of(decay: float, steps: int = 0) -> int:
     """How many moves an update waits: `steps` if given, else until λ^h falls to 0.1."""
     if steps:
         return steps
-    return 1 if decay <= 0.1 else math.ceil(math.log(0.1) / math.log(decay)) if decay < 1 else 1
+    return 1 if decay <= 0.1 or decay == 1 else math.ceil(math.log(0.1) / math.log(decay))  # 1: backward, no waiting
 
 
 @cache

@@ -28,9 +28,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from ..games.compiler import Array
 from ..games.disk import written
 from ..games.errors import Mistake
+from ..games.interrupts import postponed
 from ..values.files import Model, map_tensor, read_header, save_model, write_tensors
 from .config import TrainConfig
 from .trainer import Tally, Trainer, make_trainer
@@ -145,15 +145,28 @@ class Run:
             saved = read_header(path, CHECKPOINT) if path.exists() else None
             if saved:
                 run._read_progress(path, saved[1])
+            elif (folder / "last.safetensors").exists():
+                raise Mistake(
+                    f"{folder} has a model but no checkpoint.safetensors, from which it would go on: begin another "
+                    "run with --out, or move last.safetensors away to begin this one again from nothing"
+                )
+            if run.done >= 1 and (games or moves or seconds):
+                p = run.progress
+                raise Mistake(
+                    f"{folder} is past that end, with {p.games:,} games, {p.moves:,} moves, {p.seconds:,.0f} s: "
+                    "give more --games, --moves or --seconds"
+                )
             if phases:
-                before = config.phase_list[run.progress.phase].coherent
-                run.config = config.with_phases(phases, run.done, before)
+                run.config = config.with_phases(phases, run.done, config.phase_list[run.progress.phase])
                 run.progress.phase = 0
             run.trainer = make(run.config)
             if saved:
                 header, _, start = saved
-                with _this_run(path):
+                with this_run(path):
                     run.trainer.restore({name: map_tensor(path, tensor, start) for name, tensor in header.items()})
+                phase = run.config.phase_list[run.progress.phase]
+                if phase.coherent != run.trainer.coherent:  # a checkpoint of the very beginning, under another rule
+                    run.trainer.begin_phase(phase.coherent)
             run.config.write(folder / "run.toml")  # what is refused above leaves the run as it was
             if _looks(run.done) == 0:
                 run.trainer.average(afresh=True)  # the mean was that of another end
@@ -172,7 +185,7 @@ class Run:
 
     def _read_progress(self, path: Path, metadata: Mapping[str, str]) -> None:
         """Where the checkpoint stands in this run, unless it cannot be true."""
-        with _this_run(path):
+        with this_run(path):
             self.progress = Progress.from_json(metadata["progress"])
             if self.progress.phases not in ("", self.config.phases):  # killed after it got others: it is before them
                 self.progress.phase = 0
@@ -229,6 +242,15 @@ class Run:
 
     def train(self, listener: Listener | None = None) -> Progress:
         """Train to the end of the budget, or until `stopping`; always ends with everything saved."""
+        with postponed(self.stop):  # threads are at work on what is saved next
+            self._train(listener)
+        return self.progress
+
+    def stop(self) -> None:
+        """End the training after what is being learnt now."""
+        self.stopping = True
+
+    def _train(self, listener: Listener | None) -> None:
         saved = time.monotonic()
         try:
             while self.done < 1 and not self.stopping:
@@ -247,7 +269,6 @@ class Run:
             self.checkpoint()
         finally:
             self.close()
-        return self.progress
 
     def step(self) -> dict[str, Any] | None:
         """Learn for a moment; the line of metrics if that completes a block, or the run."""
@@ -326,21 +347,30 @@ class Run:
         return Model(game, network, self.trainer.weights(), self.config.of, training | {"settings": settings})
 
     def checkpoint(self) -> None:
-        """Write last, best if it is, and the checkpoint itself."""
+        """Write last, best if it is, and the checkpoint itself.
+
+        The first time, the checkpoint comes first as well: a folder with a model but no checkpoint has lost it.
+        """
         if self.folder is None:
             return
         p = self.progress
         last, best = self.folder / "last.safetensors", self.folder / "best.safetensors"
+        if not last.exists():
+            self._write_checkpoint()
         save_model(self.model(), last)
         if p.recent.games and (p.recent.mean >= p.best or not best.exists()):
             p.best = p.recent.mean
             _link(last, best)
         elif not best.exists():
             _link(last, best)
-        p.recent, p.phases = Tally(), self.config.phases
-        state: dict[str, Array] = self.trainer.state()
-        metadata = {"format": CHECKPOINT, "progress": p.to_json()}
-        write_tensors(self.folder / "checkpoint.safetensors", state, metadata)
+        p.recent = Tally()
+        self._write_checkpoint()
+
+    def _write_checkpoint(self) -> None:
+        assert self.folder is not None
+        self.progress.phases = self.config.phases
+        metadata = {"format": CHECKPOINT, "progress": self.progress.to_json()}
+        write_tensors(self.folder / "checkpoint.safetensors", self.trainer.state(), metadata)
 
     def close(self) -> None:
         if self.metrics:
@@ -359,15 +389,15 @@ def _looks(done: float) -> int:
 
 
 @contextlib.contextmanager
-def _this_run(checkpoint: Path) -> Iterator[None]:
+def this_run(checkpoint: Path) -> Iterator[None]:
     """Numbers of a checkpoint that make no sense are one clear line."""
     try:
         yield
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         why = str(error) if isinstance(error, Mistake) else "its numbers make no sense"
         raise Mistake(
-            f"{checkpoint} is damaged, or not from this run: {why}. Move it away to begin this run again from "
-            "nothing; last.safetensors still is a model"
+            f"{checkpoint} is damaged, or not from this run: {why}. last.safetensors still is a model; move both "
+            "away to begin this run again from nothing"
         ) from None
 
 
@@ -389,10 +419,7 @@ def stopping_cleanly(run: Run) -> Iterator[None]:
         yield
         return
 
-    def stop(number: int, frame: object) -> None:
-        run.stopping = True
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, lambda *_: run.stop()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:

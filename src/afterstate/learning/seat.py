@@ -40,7 +40,7 @@ class Seat(NamedTuple):
     gain: Array  # [S] int64, what chance gave since the last slide
     score: Array  # [S] int64
     length: Array  # [S] int64, moves of this episode
-    origin: Array  # [S] int64, 0 if the episode began as a new game, else 1
+    origin: Array  # [S] int64, 0 if the episode began as a new game, else 1 or its tiles of the stages
     legal: Array  # [S] int64, legal moves
     afters: Array  # [S, 8] uint64, afterstates of the legal moves
     auxes: Array  # [S, 8] uint64

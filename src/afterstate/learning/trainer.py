@@ -49,6 +49,7 @@ class Trainer(Protocol):
     """The seam between runs and devices."""
 
     config: TrainConfig
+    coherent: bool  # learns by TC now, not by TD
 
     @property
     def stride(self) -> int:

@@ -32,7 +32,7 @@ from .patterns import Network, parse_network, write_pattern
 FORMAT = "afterstate-model"
 CHECKED_TOGETHER = 1 << 16
 CHECKED_AT_MOST = 1 << 23  # weights, about: a few milliseconds
-LONGEST_HEADER = 1 << 20
+LONGEST_HEADER = 1 << 23  # bytes: a checkpoint takes 3 kB for each thread
 SHIPPED = Path(__file__).resolve().parent.parent / "models"
 WHAT = ("afterstates", "states")
 SUFFIX = ".safetensors"
@@ -132,6 +132,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Array], metadata: Mapping[st
         }
         place += tensor.nbytes
     text = json.dumps(header).encode()
+    if len(text) > LONGEST_HEADER:
+        raise Mistake(f"cannot write {path}: it would have too many parts to be read again")
     text += b" " * (-(len(text) + 8) % 64)  # so that the weights start on a cache line
     with written(path) as file:
         file.write(struct.pack("<Q", len(text)) + text)
@@ -155,8 +157,10 @@ def read_header(path: Path, kind: str = FORMAT) -> tuple[dict[str, Any], dict[st
             size = os.fstat(file.fileno()).st_size
             start = file.read(8)
             length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
-            if not 2 <= length <= min(LONGEST_HEADER, size - 8):
+            if not 2 <= length <= LONGEST_HEADER + 64:
                 raise Mistake(f"{path} is not a model: afterstate writes .safetensors files")
+            if length > size - 8:
+                raise Mistake(f"{path} is cut short: {length + 8 - size} bytes of its header alone are missing")
             header = json.loads(file.read(length))
         metadata = header.pop("__metadata__")
         if metadata.get("format") != kind:
@@ -252,7 +256,7 @@ def check_finite(path: Path | str, weights: Array) -> None:
 def find_model(source: Path | str | None, game: str | None = None) -> Path:
     """Where the model is that the user means."""
     if source is None:
-        name = game or "2048"
+        name = get(game or "2048").name
         shipped = sorted(SHIPPED.glob(f"{name}*{SUFFIX}"), key=lambda path: len(path.name))
         if not shipped:
             raise Mistake(f"no model of {name} ships with this package: train one, or give a file or a run folder")

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from itertools import pairwise
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.live import Live
@@ -46,19 +46,16 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
 
 
-class TrainingView:
-    """A live table on standard error while a run trains; a plain line now and then where there is no terminal."""
+class View:
+    """Something live on standard error; where there is no terminal, a plain line now and then."""
 
-    def __init__(self, title: str, goal: str, quiet: bool = False) -> None:
-        self.title, self.goal, self.quiet = title, goal, quiet
+    def __init__(self, quiet: bool = False, stays: bool = False) -> None:
+        self.quiet = quiet
         self.console = Console(stderr=True, highlight=False)
-        self.live = Live(console=self.console, refresh_per_second=REFRESH, transient=False, auto_refresh=False)
-        self.means: list[float] = []
-        self.line: Mapping[str, Any] = {}
+        self.live = Live(console=self.console, transient=not stays, auto_refresh=False)
         self.begun = self.shown = time.monotonic()
-        self.speed = 0.0
 
-    def __enter__(self) -> TrainingView:
+    def __enter__(self) -> Self:
         if self.console.is_terminal and not self.quiet:
             self.live.start()
         return self
@@ -68,6 +65,28 @@ class TrainingView:
     ) -> None:
         if self.live.is_started:
             self.live.stop()
+
+    def show(self, line: str) -> None:
+        """One line, if it is time for another."""
+        now = time.monotonic()
+        if self.quiet or now - self.shown < (1 / REFRESH if self.live.is_started else 10):
+            return
+        self.shown = now
+        if self.live.is_started:
+            self.live.update(line, refresh=True)
+        else:
+            self.console.print(line)
+
+
+class TrainingView(View):
+    """A live table while a run trains."""
+
+    def __init__(self, title: str, goal: str, quiet: bool = False) -> None:
+        super().__init__(quiet, stays=True)
+        self.title, self.goal = title, goal
+        self.means: list[float] = []
+        self.line: Mapping[str, Any] = {}
+        self.speed = 0.0
 
     def update(self, line: Mapping[str, Any], games: int, moves: int, seconds: float, done: float) -> None:
         """A new line of metrics (or none yet), and where the run stands."""
@@ -117,39 +136,27 @@ class TrainingView:
         return outer
 
 
-class EvaluationView:
-    """One live line on standard error while games are played; a plain one now and then where there is no terminal."""
+class EvaluationView(View):
+    """One live line while games are played."""
 
     def __init__(self, games: int, goal: int, quiet: bool = False) -> None:
-        self.games, self.goal, self.quiet = games, goal, quiet
-        self.console = Console(stderr=True, highlight=False)
-        self.live = Live(console=self.console, transient=True, auto_refresh=False)
-        self.shown = time.monotonic()
-
-    def __enter__(self) -> EvaluationView:
-        if self.console.is_terminal and not self.quiet:
-            self.live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.live.is_started:
-            self.live.stop()
+        super().__init__(quiet)
+        self.games, self.goal = games, goal
 
     def update(self, statistics: Statistics, seconds: float) -> None:
         """The figures so far."""
-        now = time.monotonic()
-        if self.quiet or not statistics.games or now - self.shown < (1 / REFRESH if self.live.is_started else 10):
-            return
-        self.shown = now
-        left = clock(seconds * (self.games / statistics.games - 1))
-        line = (
-            f"{statistics.games:,} of {self.games:,} games, mean {statistics.mean:,.0f}, "
-            f"{self.goal} {100 * statistics.reach(self.goal):.1f} %, {statistics.slides / seconds:,.0f} moves/s, "
-            f"{left} left"
-        )
-        if self.live.is_started:
-            self.live.update(line, refresh=True)
-        else:
-            self.console.print(line)
+        if statistics.games:
+            left = clock(seconds * (self.games / statistics.games - 1))
+            self.show(
+                f"{statistics.games:,} of {self.games:,} games, mean {statistics.mean:,.0f}, "
+                f"{self.goal} {100 * statistics.reach(self.goal):.1f} %, {statistics.slides / seconds:,.0f} moves/s, "
+                f"{left} left"
+            )
+
+
+class PlayoutsView(View):
+    """One live line while the games of an advice are finished."""
+
+    def update(self, finished: int, games: int) -> None:
+        left = clock((time.monotonic() - self.begun) * (games / finished - 1))
+        self.show(f"{finished:,} of {games:,} games played on, {left} left")

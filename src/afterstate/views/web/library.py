@@ -13,6 +13,7 @@ import threading
 import time
 import tomllib
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -52,18 +53,14 @@ class Library:
         self.open: dict[tuple[str, str, int], Model] = {}
 
     def runs(self) -> list[Run]:
+        """By name; of very many only the newest, which are those that somebody wants to follow."""
         root = self.settings.runs
         if not root.is_dir():
             return []
         inside = root.resolve()
-        found = []
-        for entry in sorted(os.scandir(root), key=lambda entry: entry.name)[:MOST_RUNS]:
-            folder = Path(entry.path)
-            if not entry.is_dir() or not folder.resolve().is_relative_to(inside):
-                continue
-            if (folder / "run.toml").is_file() or (folder / "metrics.jsonl").is_file():
-                found.append(Run(entry.name, folder))
-        return found
+        newest = sorted(os.scandir(root), key=_changed, reverse=True)
+        found = (Run(entry.name, Path(entry.path)) for entry in newest if _is_run(Path(entry.path), inside))
+        return sorted(islice(found, MOST_RUNS), key=lambda run: run.name)
 
     def has_run(self, name: str) -> bool:
         return self.settings.runs.is_dir() and name in os.listdir(self.settings.runs)
@@ -122,6 +119,20 @@ class Library:
                     self.open.pop(next(iter(self.open)))
             self.open[key] = self.open.pop(key)  # the newest last
             return self.open[key]
+
+
+def _changed(entry: os.DirEntry[str]) -> float:
+    """When a file came or went in this folder, as every checkpoint does; 0 where it has vanished meanwhile."""
+    try:
+        return entry.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _is_run(folder: Path, inside: Path) -> bool:
+    if not folder.is_dir() or not folder.resolve().is_relative_to(inside):
+        return False
+    return (folder / "run.toml").is_file() or (folder / "metrics.jsonl").is_file()
 
 
 def _describe_model(place: Place) -> dict[str, Any] | None:

@@ -1,7 +1,8 @@
 """What one visitor may ask for, so that nobody's flood, nonsense or long thought is felt by the others.
 
 Work goes through an `EngineRoom`: each visitor has a lane, and of each lane at most one job is inside. A visitor who
-sends a thousand requests waits behind their own, not in front of everyone else's.
+sends a thousand requests waits behind their own, not in front of everyone else's. A thread cannot be interrupted, so
+a job that nobody waits for any more stays inside its lane until it is done.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -60,7 +63,10 @@ class Lane:
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
-        self.waiting = 0
+        self.waiting = 0  # jobs, the one inside included
+
+    def leave(self) -> None:
+        self.waiting -= 1
 
 
 class EngineRoom:
@@ -73,21 +79,23 @@ class EngineRoom:
     async def run(self, lane: Lane, job: Callable[[], T]) -> T:
         if lane.waiting >= QUEUE:
             raise Busy
-        lane.waiting += 1
-        try:
-            async with lane.turn:
-                await self.seats.acquire()
-                work = asyncio.get_running_loop().run_in_executor(self.pool, job)
-                # Released when the thread is done, even if the visitor has gone by then.
-                work.add_done_callback(self._done)
-                return await asyncio.shield(work)
-        finally:
-            lane.waiting -= 1
-
-    def _done(self, work: asyncio.Future[T]) -> None:
-        self.seats.release()
-        if not work.cancelled():
-            work.exception()  # seen here too, so that nothing is reported when the visitor has gone
+        with ExitStack() as held:
+            lane.waiting += 1
+            held.callback(lane.leave)
+            await lane.turn.acquire()
+            held.callback(lane.turn.release)
+            await self.seats.acquire()
+            held.callback(self.seats.release)
+            work = asyncio.get_running_loop().run_in_executor(self.pool, job)
+            # Given up when the thread is done, even if the visitor has gone, or asked for something else, by then.
+            work.add_done_callback(partial(_done, held.pop_all()))
+            return await asyncio.shield(work)
 
     def close(self) -> None:
         self.pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _done(held: ExitStack, work: asyncio.Future[Any]) -> None:
+    held.close()
+    if not work.cancelled():
+        work.exception()  # seen here too, so that nothing is reported when the visitor has gone

@@ -47,6 +47,7 @@ class Trainings:
         self.running: dict[str, Training] = {}
         self.failed: dict[str, str] = {}
         self.tasks: set[asyncio.Task[None]] = set()
+        self.starting = asyncio.Lock()  # a process takes a while to start, in which two would find the place free
 
     def choices(self) -> dict[str, Any]:
         return {"allowed": self.settings.trainings > 0, "networks": NOTES, "rules": list(RULES)}
@@ -55,25 +56,31 @@ class Trainings:
         if self.settings.trainings <= 0:
             raise Mistake("this server does not start trainings")
         name, words = self._command(fields)
+        async with self.starting:
+            self._check_place(name)
+            training = self.running[name] = Training(name, await self._launch(name, words))
+            self.failed.pop(name, None)
+            task = asyncio.create_task(self._follow(training))
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+        return {"name": name}
+
+    def _check_place(self, name: str) -> None:
         if len(self.running) >= self.settings.trainings:
             busy = ", ".join(self.running)
             raise Mistake(f"a training is running already ({busy}): stop it first")
-        if self.library.has_run(name):
+        if name in self.running or self.library.has_run(name):  # one that has just begun has no folder yet
             raise Mistake(f"there is a run called {name} already: choose another name")
+
+    async def _launch(self, name: str, words: list[str]) -> asyncio.subprocess.Process:
         self.settings.runs.mkdir(parents=True, exist_ok=True)
-        process = await asyncio.create_subprocess_exec(
+        return await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "afterstate", "train", *words, "--out", str(self.settings.runs / name)),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,  # Ctrl-C of the server is passed on by `close`, once
         )
-        training = self.running[name] = Training(name, process)
-        self.failed.pop(name, None)
-        task = asyncio.create_task(self._follow(training))
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-        return {"name": name}
 
     def _command(self, fields: Fields) -> tuple[str, list[str]]:
         name = fields.text("name", 40)
@@ -95,7 +102,7 @@ class Trainings:
         while chunk := await training.process.stderr.read(4096):
             training.words = (training.words + chunk.decode("utf-8", "replace"))[-TAIL:]
         code = await training.process.wait()
-        self.running.pop(training.name, None)
+        del self.running[training.name]  # its own: a name that runs is not given twice
         if code not in (0, 130, -signal.SIGINT) and not training.stopping:
             self.failed[training.name] = self._last_words(training.words) or f"the training ended with status {code}"
 
@@ -118,8 +125,9 @@ class Trainings:
             training.process.send_signal(signal.SIGINT)
 
     async def close(self) -> None:
-        for training in list(self.running.values()):
-            self._interrupt(training)
+        async with self.starting:  # one that is being started is interrupted too
+            for training in list(self.running.values()):
+                self._interrupt(training)
         if self.tasks:
             _, late = await asyncio.wait(self.tasks, timeout=STOP_SECONDS)
             for training in list(self.running.values()) if late else []:
