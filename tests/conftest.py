@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 os.environ.setdefault("AFTERSTATE_QUIET", "1")
@@ -21,3 +23,11 @@ settings.register_profile(
     "first-failure", settings.get_profile("afterstate"), phases=[Phase.explicit, Phase.generate]
 )  # for scripts/mutants.py: that something fails is enough, the smallest example is not looked for
 settings.load_profile("afterstate")
+
+
+@pytest.fixture
+def plain_ctrl_c() -> Iterator[None]:
+    """Nobody answers Ctrl-C but Python itself, whatever a test before this one has left behind."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before or signal.default_int_handler)

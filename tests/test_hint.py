@@ -78,7 +78,7 @@ def test_one_line_of_json_a_query(
         (("3 0 0 0 / 0 0 2 0 / 0 0 0 0 / 0 0 0 0",), "3 is no tile"),
         (("2 4 8",), "sixteen tile numbers"),
         ((), "which position"),
-        ((BOARD, "--stdin"), "not both"),
+        ((BOARD, "--stdin"), "leave out the board"),
         ((BOARD, "--playouts", "-1"), "from 0 on"),
     ],
 )

@@ -9,6 +9,8 @@ import pytest
 
 from afterstate.games.interrupts import postponed
 
+pytestmark = pytest.mark.usefixtures("plain_ctrl_c")
+
 
 def test_it_is_noticed_at_once_and_raised_at_the_end() -> None:
     told: list[str] = []
@@ -36,7 +38,7 @@ def test_an_error_comes_first() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_who_answers_it_already_goes_on_doing_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_answers_it_already_goes_on_doing_so() -> None:
     told: list[int] = []
     before = signal.signal(signal.SIGINT, lambda number, frame: told.append(number))
     try:

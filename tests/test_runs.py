@@ -205,6 +205,7 @@ def test_new_phases_for_a_run_that_has_learnt_nothing_yet(tmp_path: Path) -> Non
     )
 
 
+@pytest.mark.usefixtures("plain_ctrl_c")
 @pytest.mark.parametrize("again", range(4))
 def test_ctrl_c_in_a_program_waits_for_the_threads(tmp_path: Path, again: int) -> None:
     """They work on the very arrays that are saved next."""

@@ -339,7 +339,9 @@ def test_hopeless_trials_are_stopped(head: str, tmp_path: Path) -> None:
     best = sweep.trials[0].open()
     best.train()
     told: list[str] = []
+    before = signal.getsignal(signal.SIGINT)
     sweep_on_ray(sweep, head, note=told.append)
+    assert signal.getsignal(signal.SIGINT) is before
     assert len(told) == 2
     states = {result["settings"]["rate"]: result["state"] for result in sweep.summary()}
     assert states == {"0.1": "finished", "0.0001": "stopped"}

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from afterstate.games import Mistake
+from afterstate.games.interrupts import left_as_it_was
 
 from .cluster import build, check_build, cluster, explain
 from .sweep import STOPPED, Early, Sweep, Trial
@@ -115,7 +116,9 @@ def _fit(sweep: Sweep, threads: int, note: Callable[[str], None]) -> None:
             verbose=0,
         ),
     )
-    for error in tuner.fit().errors:
+    with left_as_it_was():  # Tune answers Ctrl-C, and does not stop doing so
+        results = tuner.fit()
+    for error in results.errors:
         raise Mistake(f"a trial failed: {str(error).strip().splitlines()[-1][:300]}")
 
 
