@@ -78,6 +78,20 @@ def test_wrong_flags_are_told_in_the_words_of_the_user(
     assert complaint in err
 
 
+def test_what_to_type_next_can_be_typed(tmp_path: Path) -> None:
+    """After `make demo` the command lies in .venv/bin, where no shell looks for it."""
+    script = tmp_path / ".venv" / "bin" / "afterstate"
+    script.parent.mkdir(parents=True)
+    script.write_text(f"#!{sys.executable}\nfrom afterstate.cli import command\nraise SystemExit(command())\n")
+    script.chmod(0o755)
+    places = {"/nowhere": ".venv/bin/afterstate", str(script.parent): "afterstate"}
+    for number, (path, typed) in enumerate(places.items()):
+        words = [".venv/bin/afterstate", "train", "--network", "012", "--games", "5", "--quiet", "--out", str(number)]
+        environment = {**os.environ, "PATH": path}
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert f"next: {typed} evaluate" in done.stdout, done.stderr
+
+
 def test_records_through_a_pipe() -> None:
     """`--save -` is standard output, `referee -` standard input."""
     command = [sys.executable, "-m", "afterstate"]

@@ -13,7 +13,7 @@ from afterstate.games.errors import Mistake
 from afterstate.learning.config import TrainConfig
 from afterstate.views.plots import Curve, plot_curves
 
-from .flags import say, write_json
+from .flags import program, say, write_json
 from .train import new_folder
 
 if TYPE_CHECKING:
@@ -73,12 +73,12 @@ def run(command: Command) -> int:
 
         progress = training.train(listen)
     if training.stopping:
-        say(f"stopped; go on: afterstate train --resume {folder}", to_stderr=quiet)
+        say(f"stopped; go on: {program()} train --resume {folder}", to_stderr=quiet)
         return 130
     model = open_model(folder / "last.safetensors")
     result = evaluate(make_agent("greedy", model.game, model), command.games, command.seed, command.threads)
     if not result.complete:
-        say(f"stopped; the run is kept: afterstate evaluate {folder}", to_stderr=quiet)
+        say(f"stopped; the run is kept: {program()} evaluate {folder}", to_stderr=quiet)
         return 130
     (picture,) = plot_curves([Curve("2048, learning", read_metrics(folder))], [folder / "curve.png"], "seconds")
     if command.json:
@@ -96,5 +96,5 @@ def run(command: Command) -> int:
             "serve": "the page: play, watch, ask for hints",
         }
         for words, why in ideas.items():
-            say(f"  afterstate {words:{max(map(len, ideas))}}   {why}")
+            say(f"  {program()} {words:{max(map(len, ideas))}}   {why}")
     return 0

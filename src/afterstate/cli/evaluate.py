@@ -17,8 +17,8 @@ from afterstate.arena.statistics import TABLES
 from afterstate.games import Mistake
 from afterstate.games.disk import written
 
+from .flags import program, write_json
 from .flags import say as tell
-from .flags import write_json
 from .players import find_agent
 
 if TYPE_CHECKING:
@@ -132,6 +132,6 @@ def report(result: Evaluation, command: Command) -> None:
         hands = "GPU" if command.device == "cuda" else "workers" if command.on == "ray" else "threads"
         say(f"  {statistics.slides / result.seconds:,.0f} moves/s on {result.workers} {hands}")
     if command.save and str(command.save) != "-":
-        say(f"records in {command.save}: afterstate referee {command.save}")
+        say(f"records in {command.save}: {program()} referee {command.save}")
     if command.json:
         write_json(result.summary(), command.json)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import re
+import shutil
 import sys
 import textwrap
 from pathlib import Path
@@ -83,3 +85,13 @@ def write_json(result: dict[str, Any], where: str) -> None:
 def say(text: str = "", *, to_stderr: bool = False) -> None:
     """A line for people: on standard error when standard output carries JSON."""
     print(text, file=sys.stderr if to_stderr else sys.stdout, flush=True)
+
+
+def program() -> str:
+    """What to type for this command, here: its name where the shell finds it, else the way to it."""
+    if shutil.which("afterstate"):
+        return "afterstate"
+    here = Path(sys.argv[0])
+    if here.name != "afterstate":
+        return "python -m afterstate"
+    return os.path.relpath(here) if here.absolute().is_relative_to(Path.cwd()) else str(here)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from afterstate.games.errors import Mistake
 
-from .flags import say, write_json
+from .flags import program, say, write_json
 
 if TYPE_CHECKING:
     from afterstate.values.files import Model
@@ -40,7 +40,7 @@ def run(command: Command) -> int:
     if command.json == "-":
         return 0
     if not found:
-        say("no models yet: afterstate train 2048 --seconds 60 --out runs/first")
+        say(f"no models yet: {program()} train 2048 --seconds 60 --out runs/first")
     for model in found:
         say("\n".join(lines(model)) + "\n")
     return 0

@@ -16,7 +16,7 @@ import tyro
 from afterstate.games.errors import Mistake
 from afterstate.learning.config import TrainConfig
 
-from .flags import say, write_json
+from .flags import program, say, write_json
 
 if TYPE_CHECKING:
     from afterstate.learning.runs import Maker, Progress, Run
@@ -189,9 +189,9 @@ def report(training: Run, result: dict[str, Any]) -> None:
         up, down = (result["ray"][f"bytes_{way}_per_second"] / 1e6 for way in ("up", "down"))
         say(f"merged {result['ray']['rounds']} times; {up:.1f} MB/s from the copies, {down:.1f} MB/s to them")
     if training.done < 1:
-        say(f"stopped at {100 * training.done:.0f} %; go on: afterstate train --resume {training.folder}")
+        say(f"stopped at {100 * training.done:.0f} %; go on: {program()} train --resume {training.folder}")
     else:
-        say(f"next: afterstate evaluate {training.folder}    afterstate plot {training.folder}")
+        say(f"next: {program()} evaluate {training.folder}    {program()} plot {training.folder}")
 
 
 def summary_writer() -> Any:
