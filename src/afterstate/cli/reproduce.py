@@ -14,7 +14,7 @@ from afterstate.games.disk import written
 from afterstate.games.errors import Mistake
 from afterstate.reports import find_report
 from afterstate.reports.report import Report, Scale
-from afterstate.reports.steps import Experiment, Step
+from afterstate.reports.steps import Experiment, Step, is_wanted
 
 from .flags import say, write_json
 
@@ -93,7 +93,7 @@ def run(command: Command) -> int:
 
 def show(command: Command, steps: Sequence[Step], experiment: Experiment) -> int:
     """The steps, and which of them are done."""
-    chosen = [step for step in steps if not command.only or step.name.startswith(command.only)]
+    chosen = [step for step in steps if is_wanted(step.name, command.only)]
     if command.json:
         found = [
             {"step": step.name, "done": step.name in experiment.done, "command": experiment.command(step)}

@@ -103,7 +103,7 @@ class Experiment:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.look(steps)
         for step in steps:
-            if step.name in self.done or not _is_wanted(step.name, wanted):
+            if step.name in self.done or not is_wanted(step.name, wanted):
                 continue
             self.say(f"— {step.name}: {self.command(step)}")
             self._perform(step)
@@ -150,7 +150,7 @@ def _essence(command: str) -> list[str]:
     return [word for place, word in enumerate(words) if place not in skipped]
 
 
-def _is_wanted(name: str, wanted: Sequence[str]) -> bool:
+def is_wanted(name: str, wanted: Sequence[str]) -> bool:
     return not wanted or any(name.startswith(word) for word in wanted)
 
 
