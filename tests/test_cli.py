@@ -60,6 +60,7 @@ def test_odd_words_are_one_line(
         (["convert"], "a name); OUT: the file to write"),
         (["evaluate", "--style", "other"], "Expected one of ('ours', 'course', 'demo')"),
         (["evaluate", "--json", "nowhere/a.json"], "there is no folder nowhere"),
+        (["evaluate", "--json", "-", "--save", "-"], "would be mixed"),
         (["train", "--seconds", "1", "--checkpoint", "nan"], "--checkpoint is a number of seconds"),
         (["demo", "--games", "0"], "--games is a whole number from 1 on"),
         (["models", "--runs", "nowhere"], "nowhere is no folder of runs"),

@@ -17,8 +17,7 @@ from afterstate.arena.statistics import TABLES
 from afterstate.games import Mistake
 from afterstate.games.disk import written
 
-from .flags import program, write_json
-from .flags import say as tell
+from .flags import program, say, write_json
 from .players import find_agent
 
 if TYPE_CHECKING:
@@ -72,6 +71,8 @@ def run(command: Command) -> int:
 
     if command.games > MOST_GAMES or (command.workers is not None and command.workers < 1):
         raise Mistake(f"--games is a whole number up to {MOST_GAMES:,}, and --workers one from 1 on")
+    if str(command.save) == command.json == "-":
+        raise Mistake("--save - and --json - would be mixed: give one of them a file")
     agent = find_agent(command.agent, command.model, command.game)
     with _kept(command.save) as file:
 
@@ -123,15 +124,14 @@ def report(result: Evaluation, command: Command) -> None:
     if command.json == "-":
         write_json(result.summary(), command.json)
         return
-    say = partial(tell, to_stderr=str(command.save) == "-")
-    statistics = result.statistics
+    statistics, aside = result.statistics, str(command.save) == "-"
     statistics.placements, statistics.ms = result.placements, max(1, round(1000 * result.seconds))
     statistics.timed_apart = False  # one compiled loop slides and places
-    say(TABLES[command.style](statistics))
+    say(TABLES[command.style](statistics), to_stderr=aside)
     if command.style == "ours":
         hands = "GPU" if command.device == "cuda" else "workers" if command.on == "ray" else "threads"
-        say(f"  {statistics.slides / result.seconds:,.0f} moves/s on {result.workers} {hands}")
-    if command.save and str(command.save) != "-":
+        say(f"  {statistics.slides / result.seconds:,.0f} moves/s on {result.workers} {hands}", to_stderr=aside)
+    if command.save and not aside:
         say(f"records in {command.save}: {program()} referee {command.save}")
     if command.json:
         write_json(result.summary(), command.json)

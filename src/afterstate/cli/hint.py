@@ -63,7 +63,7 @@ def run(command: Command) -> int:
     if command.stdin:
         return answer_lines(agent, command.playouts)
     state = agent.game.parse(command.board or "")
-    with PlayoutsView() as view:
+    with PlayoutsView(quiet=not command.playouts) as view:
         advice = advise(agent, state, command.playouts, progress=view.update)
     if command.json:
         write_json(advice.summary(), command.json)

@@ -141,8 +141,9 @@ class TrainConfig:
 
         game = self.the_game
         stages: list[int] = []
+        names = [str(tile) for tile in game.tiles[:16]]
         for word in self.stages.replace(",", " ").split():
-            if word not in (names := [str(tile) for tile in game.tiles[:16]])[3:]:
+            if word not in names[3:]:
                 raise Mistake(f"a stage is a tile of {game.name} such as {game.tiles[12]}, not {word!r}")
             stages.append(names.index(word))
         if len(stages) > 6:
@@ -159,7 +160,8 @@ class TrainConfig:
         """The index of the tile from which boards are folded, 0 for never."""
         if not self.fold:
             return 0
-        if self.fold not in (names := [str(tile) for tile in game.tiles[:16]])[8:]:
+        names = [str(tile) for tile in game.tiles[:16]]
+        if self.fold not in names[8:]:
             raise Mistake(f"--fold takes a tile of {game.name} such as {game.tiles[12]}, not {self.fold!r}")
         if self.of == "states" or self.direction == "backward":
             raise Mistake("--fold goes with forward learning of values of afterstates")

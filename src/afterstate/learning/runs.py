@@ -31,7 +31,7 @@ import numpy as np
 from ..games.disk import written
 from ..games.errors import Mistake
 from ..games.interrupts import postponed
-from ..values.files import Model, map_tensor, read_header, save_model, write_tensors
+from ..values.files import Model, check_finite, map_tensor, read_header, save_model, write_tensors
 from .config import TrainConfig
 from .trainer import Tally, Trainer, make_trainer
 
@@ -349,22 +349,24 @@ class Run:
     def checkpoint(self) -> None:
         """Write last, best if it is, and the checkpoint itself.
 
-        The first time, the checkpoint comes first as well: a folder with a model but no checkpoint has lost it.
+        The first time, the checkpoint comes first: a folder with a model but no checkpoint has lost it.
         """
         if self.folder is None:
             return
-        p = self.progress
+        p, model = self.progress, self.model()
         last, best = self.folder / "last.safetensors", self.folder / "best.safetensors"
-        if not last.exists():
-            self._write_checkpoint()
-        save_model(self.model(), last)
-        if p.recent.games and (p.recent.mean >= p.best or not best.exists()):
-            p.best = p.recent.mean
-            _link(last, best)
-        elif not best.exists():
-            _link(last, best)
+        first, better = not last.exists(), not best.exists()
+        if p.recent.games and (p.recent.mean >= p.best or better):
+            p.best, better = p.recent.mean, True
         p.recent = Tally()
-        self._write_checkpoint()
+        if first:
+            check_finite(last, model.weights)  # as `save_model` does, before anything is written
+            self._write_checkpoint()
+        save_model(model, last)
+        if better:
+            _link(last, best)
+        if not first:
+            self._write_checkpoint()
 
     def _write_checkpoint(self) -> None:
         assert self.folder is not None
