@@ -21,7 +21,6 @@ from ..values.ntuple import evaluator
 from .backward import RING, backward
 from .config import TrainConfig, check_entries, check_memory
 from .forward import forward_afterstates
-from .own_tables import OwnTables
 from .parts import AHEAD, CAROUSEL, FRESH, RESTART
 from .restoring import check_state
 from .rules import NO_MEMORY, fresh_weights, promote_all
@@ -60,12 +59,9 @@ class CpuTrainer:
         self.config = config
         self.game, self.network = config.the_game, config.the_network
         self.evaluator = evaluator(self.game, self.network)
-        forward = config.of == "afterstates" and config.direction == "forward"
-        self.own = OwnTables(self.evaluator, config.threads if forward else 1)
-        size = self.evaluator.size + self.own.extra
+        size = self.evaluator.size
         check_entries(size)
-        self._tables = fresh_weights(size, self.network, self.evaluator.entries, config.optimism)
-        self._weights = self._tables[: self.evaluator.size]
+        self._weights = fresh_weights(size, self.network, self.evaluator.entries, config.optimism)
         history = RING if config.direction == "backward" else config.history
         self.seats = [
             new_seat(
@@ -79,8 +75,6 @@ class CpuTrainer:
             )
             for thread in range(config.threads)
         ]
-        for thread, seat in enumerate(self.seats):
-            self.own.give(seat, thread)
         self._take_memory(0)
         self.pool = ThreadPoolExecutor(config.threads)
         self.done = self.averaged = 0
@@ -102,9 +96,8 @@ class CpuTrainer:
 
     def _take_memory(self, width: int) -> None:
         """Room for so many numbers about each weight: E and A under TC, visits if they are counted."""
-        self._records = np.zeros(width * len(self._tables) or NO_MEMORY, np.float32)
-        self._records[:] = 0  # takes the memory now rather than page by page in the loop
-        self.memory: Array = self._records[: width * len(self._weights) or NO_MEMORY]
+        self.memory: Array = np.zeros(width * len(self._weights) or NO_MEMORY, np.float32)
+        self.memory[:] = 0  # takes the memory now rather than page by page in the loop
 
     def warm_up(self) -> None:
         """Compile (or load) the loop with nothing to do, so that no budget is spent on it."""
@@ -117,9 +110,7 @@ class CpuTrainer:
         if len(seats) == 1:
             self._work(seats[0], rate, share, games_each)
         else:
-            self.own.hand_out(self._tables, self._records)
             list(self.pool.map(lambda seat: self._work(seat, rate, share, games_each), seats))
-            self.own.bring_together(self._tables, self._records)
         tally = self._collect(seats)
         tally.seconds = time.perf_counter() - begin
         self.done += tally.moves
@@ -131,7 +122,7 @@ class CpuTrainer:
 
     def _work(self, seat: Seat, rate: float, moves: int, games: int) -> None:
         step, decay = np.float32(rate / self.network.reads), np.float32(self.config.trace)
-        self.loop(self.game.rows, self._tables, self._records, seat, step, decay, moves, games)
+        self.loop(self.game.rows, self._weights, self.memory, seat, step, decay, moves, games)
 
     def _collect(self, seats: list[Seat]) -> Tally:
         """Sum up and reset what the threads counted."""
@@ -189,7 +180,7 @@ class CpuTrainer:
                 raise Mistake("a mean of no weights")
         ours = self.state()
         later = slice(self.evaluator.tables_size >> len(self.network.stages), self.evaluator.tables_size)
-        check_state(ours, state, self.game, len(self._tables), later)
+        check_state(ours, state, self.game, len(self._weights), later)
         for name, array in ours.items():
             if name not in ("done", "averaged"):
                 np.copyto(array, state[name])

@@ -50,7 +50,7 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
                 scales = seat.ring_scales[g]
                 best, value = choose(weights, seat, g)
                 value += np.float32(seat.gain[g])
-                now = age(seat.board[g], seat.aux[g]) + seat.own_ages[0] if by_age else NO_AGE
+                now = age(seat.board[g], seat.aux[g]) if by_age else NO_AGE
                 if by_age and n:
                     value += weights[now]
                 if t > 0:

@@ -13,9 +13,9 @@ from ..games.chance import below, draw
 from ..games.compiler import Array, rule_for
 from ..games.game import Game
 from ..values.lanes import entries_of, prefetch
+from ..values.layout import is_small
 from ..values.ntuple import Evaluator
 from .ahead import make_ahead
-from .own_tables import is_small
 from .rules import reader
 from .seat import BEST, CANDIDATES, GAMES, POINTS, POOL, POOL_TILES, REPLAYS, Seat
 
@@ -23,7 +23,7 @@ from .seat import BEST, CANDIDATES, GAMES, POINTS, POOL, POOL_TILES, REPLAYS, Se
 # the tiles of the stages.
 FRESH, RESTART, CAROUSEL, AHEAD = range(4)
 ACTIONS = (0, 1, 2, 3)
-NONE, NO_SHIFT = np.float32(0), np.uint32(0)
+NONE = np.float32(0)
 NOTHING = np.float32(-3e38)  # less than any value
 SHORTEST = 10  # moves: an episode shorter than this is not restarted
 
@@ -98,10 +98,6 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
             entries(seat.seen[g], index)
         else:
             entries(seat.afters[g], index)
-        if not several and seat.owns[0]:
-            for j in range(CANDIDATES * reads):
-                copied = np.uint32(index[j] - seat.own_firsts[j]) < seat.own_lengths[j]
-                index[j] += seat.own_shifts[j] if copied else NO_SHIFT
         for k in range(n):
             if several:
                 if folds:

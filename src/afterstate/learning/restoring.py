@@ -33,8 +33,7 @@ RANGES = {
 def check_state(ours: Mapping[str, Array], stored: Mapping[str, Array], game: Game, size: int, later: slice) -> None:
     """Raises a Mistake unless `stored` can take the place of `ours`, the arrays of a fresh trainer of this run.
 
-    `size` is that of the tables, with the threads' own ones; `later` are the stages after the first, in which not all
-    is learnt.
+    `size` is that of the tables; `later` are the stages after the first, in which not all is learnt.
     """
     for name, array in ours.items():
         if name not in stored:

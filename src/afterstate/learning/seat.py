@@ -24,7 +24,7 @@ LINE = 128  # bytes that a processor fetches together: two cache lines
 POOL, POOL_TILES = 64, 18  # positions kept for each largest tile (carousel)
 
 # Not in checkpoints: it follows from the settings, or is written anew before it is read.
-NO_STATE = ("folded", "owns", "own_firsts", "own_lengths", "own_shifts", "own_ages")
+NO_STATE = ("folded",)
 BY_AGE = ("age",)  # in those of networks by age only
 
 # Places in `tally`.
@@ -49,11 +49,6 @@ class Seat(NamedTuple):
     folded: Array  # [S, 8] uint64, their aux as the tables see it
     scales: Array  # [S, 8] float32, what their values are times (folded networks)
     entries: Array  # [S, 4 m] uint32, their entries
-    owns: Array  # [1] int64, 1 if this thread has entries of its own (own_tables.py)
-    own_firsts: Array  # [4 m] uint32, for each entry: where the region of which it has a copy begins,
-    own_lengths: Array  # [4 m] uint32, how long it is,
-    own_shifts: Array  # [4 m] uint32, and how far away the copy is
-    own_ages: Array  # [1] uint64, how far away the copy of the ages is
     here: Array  # [S, m] uint32, entries of the position itself (values of states)
     ring: Array  # [S, h, m] uint32, entries of the positions that wait for their update
     errors: Array  # [S, h] float32
@@ -110,11 +105,6 @@ def new_seat(
         folded=np.zeros((SLOTS, 8), words),
         scales=np.ones((SLOTS, 8), np.float32),
         entries=np.zeros((SLOTS, CANDIDATES * reads), np.uint32),
-        owns=np.zeros(1, counts),
-        own_firsts=np.zeros(CANDIDATES * reads, np.uint32),
-        own_lengths=np.zeros(CANDIDATES * reads, np.uint32),
-        own_shifts=np.zeros(CANDIDATES * reads, np.uint32),
-        own_ages=np.zeros(1, words),
         here=np.zeros((SLOTS, reads), np.uint32),
         ring=np.zeros((SLOTS, history, reads), np.uint32),
         errors=np.zeros((SLOTS, history), np.float32),

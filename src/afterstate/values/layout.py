@@ -157,6 +157,11 @@ def layout_of(network: Network) -> Layout:
     return Layout(tuple(tables[i] for i in range(len(network.patterns))), offset)
 
 
+def is_small(table: Table) -> bool:
+    """Does it fit into a near cache?"""
+    return len(table.cells) <= SHAREABLE
+
+
 def _partners(network: Network) -> dict[int, tuple[int, Pattern]]:
     """For the first of each pair: its partner, and the partner's cells turned to fit. As many pairs as possible."""
     fits: dict[tuple[int, int], Pattern] = {}
