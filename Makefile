@@ -7,7 +7,7 @@ DEV    := $(VENV)/.ready-dev
 PEER   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-gpu lint bench bench-peers soak mutants coverage clean
+.PHONY: help demo test test-gpu lint bench bench-peers soak mutants small-errors coverage clean
 
 help:
 	@echo "make demo         train a 2048 player for a minute, measure it, draw its learning curve"
@@ -18,6 +18,7 @@ help:
 	@echo "make soak         the long tests: kills, floods of broken files, flat memory"
 	@echo "make coverage     which lines and branches the tests reach"
 	@echo "make mutants      break the rules on purpose, one line at a time: the tests must notice"
+	@echo "make small-errors  errors of the kind a refactoring makes, one at a time: the tests must notice"
 	@echo "make clean        remove .venv"
 
 $(VENV)/bin/python:
@@ -75,6 +76,9 @@ coverage: $(DEV)
 
 mutants: $(DEV)
 	$(BIN)/python scripts/mutants.py
+
+small-errors: $(DEV)
+	$(BIN)/python scripts/small_errors.py
 
 clean:
 	rm -rf $(VENV)

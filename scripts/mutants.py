@@ -16,18 +16,15 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
-import os
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from random import Random
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = ROOT / "src" / "afterstate"
+from changed_copy import PACKAGE, survives
+
 GAMES = ["tests/test_games.py", "tests/test_reference.py", "tests/test_perft.py", "-k", "not compiler_off"]
 GAME_OF_2048 = [*GAMES[:-1], "not compiler_off and not threes"]
 GAMES_OF_THREES = [*GAMES[:-1], "not compiler_off and not 2048"]
@@ -134,23 +131,6 @@ def _put(parent: ast.AST, field: str, index: int | None, child: ast.AST) -> None
         setattr(parent, field, child)
     else:
         getattr(parent, field)[index] = child
-
-
-def survives(name: str, source: str, tests: list[str], seconds: float) -> bool:
-    """Do all tests pass on a copy of the package with this file? A mutant that takes too long has been noticed."""
-    with tempfile.TemporaryDirectory() as place:
-        copied = Path(place) / "afterstate"
-        subprocess.run(["cp", "-r", str(PACKAGE), str(copied)], check=True)
-        (copied / name).write_text(source, encoding="utf-8")
-        paths = os.pathsep.join([place, *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = {**os.environ, "PYTHONPATH": paths, "NUMBA_DISABLE_JIT": "1", "AFTERSTATE_QUIET": "1"}
-        words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-        words += ["--hypothesis-profile", "first-failure", *tests]
-        try:
-            done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, timeout=seconds, check=False)
-        except subprocess.TimeoutExpired:
-            return False
-        return done.returncode == 0
 
 
 def main() -> int:
