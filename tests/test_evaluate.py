@@ -7,17 +7,23 @@ import os
 import re
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from slow_search import Dice, choose_at_random
 
 from afterstate import games
 from afterstate.arena.evaluate import Evaluation, Player, evaluate, records_of
-from afterstate.arena.records import Record, format_record, parse_record
+from afterstate.arena.records import Place, Record, format_record, parse_record
 from afterstate.arena.statistics import Statistics
 from afterstate.cli import main
+from afterstate.games import State
+from afterstate.games.board import pack
+from afterstate.games.chance import seed_of
 from afterstate.games.compiler import _Store
+from afterstate.games.play import start_from
 from afterstate.search.agents import Agent, make_agent
 from afterstate.values.files import Model, size_of
 from afterstate.values.patterns import parse_network
@@ -42,16 +48,58 @@ def test_same_games_whatever_the_number_of_workers(name: str) -> None:
     assert figures(one) != figures(evaluate(agent, 200, seed=6, workers=1))
 
 
+def landed(state: State, placed: Place) -> State:
+    """The position after a tile: the cells that a record shows, without anything that it does not show."""
+    cells = state.indices
+    assert cells[placed.cell] == 0
+    return replace(state, board=pack([*cells[: placed.cell], placed.tile, *cells[placed.cell + 1 :]]))
+
+
 @every_game
 def test_the_compiled_loop_plays_as_the_friendly_layer_does(name: str) -> None:
-    """A recorded game, played again move by move with states: same tiles, same score."""
+    """A recorded game, played again move by move with states: same choices, same tiles, same points, same end."""
     kept: list[Record] = []
     result = evaluate(random_player(name), 5, seed=3, keep=kept.append)
-    scores = 0
-    for record in kept:
+    game, seed, scores, largest, slides = games.get(name), np.uint64(3), [], [], 0
+    assert len(kept) == 5
+    for number, record in enumerate(kept):
         assert parse_record(format_record(record)) == record
-        scores += sum(action.reward for action in record.actions)
-    assert scores == result.statistics.total
+        state = start_from(game, np.uint64(seed_of(seed, np.uint64(number))))
+        dice = Dice(np.uint64(seed_of(seed, np.uint64(number) | np.uint64(1 << 63))))
+        dealt, moves = record.actions[: game.starting_tiles], record.actions[game.starting_tiles :]
+        begun = replace(state, board=np.uint64(0))
+        for place in dealt:
+            begun = landed(begun, place)
+        assert begun.board == state.board
+        hint = dealt[-1].hint
+        for slid, place in zip(moves[::2], moves[1::2], strict=True):
+            assert tuple(game.tiles[index] for index in hint) == state.hint
+            assert slid.action == choose_at_random(state, dice)
+            after = state.slide(slid.action)
+            state, shown = after.spawn(), replace(state, board=after.board)
+            assert slid.reward == after.reward
+            assert state.board == landed(shown, place).board
+            assert place.reward == state.score - after.before.score - after.reward
+            hint, slides = place.hint, slides + 1
+        assert state.over
+        assert choose_at_random(state, dice) is None
+        scores.append(state.score)
+        largest.append(state.largest)
+    found = result.statistics
+    assert (found.total, found.best, found.slides) == (sum(scores), max(scores), slides)
+    assert {tile: found.end(tile) for tile in game.tiles if found.end(tile)} == {
+        tile: largest.count(tile) / 5 for tile in largest
+    }
+
+
+def test_the_games_of_a_portion_follow_one_another_in_time() -> None:
+    """Each has its share of the time by its moves: here 2 ms a move."""
+    agent = random_player("2048")
+    played = Player(agent, keep_actions=True).play(1, 0, 4)
+    played.begun, played.seconds = 5.0, 0.002 * int(played.moves.sum())
+    ends = [5000 + 2 * int(moves) for moves in np.cumsum(played.moves)]
+    times = [(record.start_ms, record.end_ms) for record in records_of(agent, 1, played)]
+    assert times == list(zip([5000, *ends], ends))
 
 
 @every_game

@@ -257,6 +257,22 @@ def test_max_episode_steps_truncates():
     assert cut == [[False] * 2, [False] * 2, [True] * 2, [False] * 2, [False] * 2]
 
 
+@every_game
+def test_a_game_that_begins_anew_has_all_its_steps_before_it(name):
+    """A reset in mid-game, of one environment: it is truncated so many steps after that, the other one on time."""
+    envs = gymnasium.make_vec(IDS[name], num_envs=2, max_episode_steps=4, autoreset_mode="Disabled")
+    _, infos = envs.reset(seed=1)
+    cut, rng = [], np.random.default_rng(1)
+    for step in range(6):
+        if step == 2:
+            _, infos = envs.reset(options={"reset_mask": np.array([False, True])})
+            assert envs.unwrapped.state(1).moves == 0
+        _, _, terminated, truncated, infos = envs.step(legal_actions(infos["action_mask"], rng))
+        assert not terminated.any()
+        cut.append(truncated.tolist())
+    assert cut == [[False, False]] * 3 + [[True, False]] * 2 + [[True, True]]
+
+
 @pytest.mark.parametrize("wrong", [{"num_envs": 0}, {"max_episode_steps": 0}])
 def test_numbers_that_make_no_sense_are_refused(wrong):
     with pytest.raises(games.Mistake, match="at least 1"):

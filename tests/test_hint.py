@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from slow_search import played_on
 from test_search import tiny_model
 
 from afterstate import games
@@ -92,17 +93,38 @@ def test_mistakes_are_one_line(
     assert captured.err.count("\n") == 1
 
 
-def test_playouts_are_games_that_were_really_played() -> None:
-    game = games.get("2048")
-    state = game.parse("2343/4565/2343/566.")
-    advice = advise(make_agent("random", game), state, playouts=50)
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("2048", "2343/4565/2343/566. seed=3"),
+        ("threes", "31.2/1453/.786/2319 hint=2 bag=13 seed=3"),
+        ("threes-phone", "31.2/1453/.786/2319 hint=2 deck=1,0,2 seed=3"),
+    ],
+)
+def test_playouts_are_games_that_were_really_played(name: str, text: str) -> None:
+    """Played once more with states: the same mean, the same share."""
+    state = games.get(name).parse(text)
+    advice = advise(make_agent("random", state.game), state, playouts=12)
+    assert [move.action for move in advice.moves if move.legal] == list(state.legal)
     for move in advice.moves:
         if move.legal:
             assert move.expected is None  # the random player has no opinion
-            assert move.played is not None
-            assert move.played >= state.score + (move.reward or 0)
-            assert move.reach is not None
-            assert 0 <= move.reach <= 1
+            played = played_on(state, move.action, 12, max(state.indices) + 1)
+            assert (move.played, move.reach) == (pytest.approx(played[0]), pytest.approx(played[1]))
+        else:
+            assert (move.played, move.reach) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "next_tile", "reach"), [("3145/1231/3545/6623", 128, 1.0), ("3148/1231/3545/6623", 512, 0.0)]
+)
+def test_to_make_the_next_tile_is_to_reach_it(text: str, next_tile: int, reach: float) -> None:
+    """Two 64s merge to the left or to the right, and whatever lands then ends the game."""
+    state = games.get("2048").parse(f"{text} score=1000")
+    advice = advise(make_agent("random", state.game), state, playouts=5)
+    assert advice.next_tile == next_tile
+    found = [(move.played, move.reach) for move in advice.moves]
+    assert found == [(None, None), (1128, reach), (None, None), (1128, reach)]
 
 
 def test_no_answer_but_the_first_loads_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Expectimax against its definition, spelled out on the friendly layer."""
+"""Expectimax against its definition, spelled out on the friendly layer (slow_search.py)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from slow_search import by_definition, leaf
 
 from afterstate import games
 from afterstate.arena.evaluate import evaluate
-from afterstate.games import Afterstate, State
 from afterstate.search.agents import make_agent
 from afterstate.search.expectimax import AUTO_LAYERS, MOST_LAYERS, NODES
 from afterstate.search.specs import parse_spec
@@ -37,51 +37,6 @@ def tiny_model(name: str, of: str = "afterstates", by_hint: bool = False, scale:
     model = Model(game, network, np.zeros(1, np.float32), of)
     weights = np.random.default_rng(7).normal(scale / 4, scale, model.evaluator.size).astype(np.float32)
     return Model(game, network, weights, of)
-
-
-def leaf(model: Model, after: Afterstate) -> float:
-    """What the network says of an afterstate; for a network of states, the mean over what chance makes of it."""
-    value = model.evaluator.value
-    if model.of == "afterstates":
-        return float(value(model.weights, after.board, after.aux))
-    return sum(
-        p * (placed(after, state) + float(value(model.weights, state.board, state.aux)))
-        for p, state in after.outcomes()
-    )
-
-
-def placed(after: Afterstate, state: State) -> int:
-    """What the new tile is worth: 0 in 2048."""
-    return state.score - after.before.score - after.reward
-
-
-def of_afterstate(
-    model: Model, after: Afterstate, layers: int, width: int, share: float = 1.0, prune: float = 0.0
-) -> float:
-    """Its value with so many layers of moves below it, reached with probability `share`."""
-    if layers == 0 or share < prune:
-        return leaf(model, after)
-    return sum(
-        p * (placed(after, state) + of_position(model, state, layers, width, share * p, prune))
-        for p, state in after.outcomes()
-    )
-
-
-def of_position(model: Model, state: State, layers: int, width: int, share: float, prune: float) -> float:
-    moves = [after for after in state.slides if after is not None]
-    if layers > 1 and width < 4:
-        moves = sorted(moves, key=lambda after: after.reward + leaf(model, after))[-width:]
-    below = ((after, of_afterstate(model, after, layers - 1, width, share, prune)) for after in moves)
-    return max((after.reward + max(value, 0.0) + 1 for after, value in below), default=0.0)
-
-
-def by_definition(model: Model, state: State, layers: int, width: int = 4, prune: float = 0.0) -> list[float | None]:
-    """The expected final score of each move, by the formulas of the module."""
-    values = [
-        None if after is None else after.reward + max(of_afterstate(model, after, layers - 1, width, 1.0, prune), 0)
-        for after in state.slides
-    ]
-    return [None if value is None else state.score + value for value in values]
 
 
 def approximately(values: list[float | None]) -> list[object]:
@@ -207,16 +162,6 @@ def test_what_is_unlikely_is_left_to_the_network(name: str, width: int, prune: f
         assert cut.values(state) == approximately(by_definition(model, state, 3, width, prune)), text
 
 
-@pytest.mark.parametrize("name", games.names())
-def test_deep_is_narrow_and_goes_where_the_game_is_likely_to_go(name: str) -> None:
-    model = tiny_model(name)
-    state = model.game.parse(POSITIONS[name][0])
-    deep = make_agent("expectimax:deep", model.game, model).values(state)
-    assert deep == make_agent("expectimax:8,width=1,prune=0.01", model.game, model).values(state)
-    assert deep != make_agent("expectimax:deep,prune=0.1", model.game, model).values(state)
-    assert deep != make_agent("expectimax:deep,width=2", model.game, model).values(state)
-
-
 def test_pruning_only_cuts_unlikely_branches() -> None:
     model = tiny_model("2048")
     state = model.game.parse("1.23/2345/.987/3A12")
@@ -256,26 +201,16 @@ def test_deepening_by_nodes_is_reproducible_and_stays_in_its_budget() -> None:
 
 
 @pytest.mark.parametrize("name", games.names())
-def test_deepening_goes_by_probability(name: str) -> None:
-    """Rounds of one and two layers, then narrow ones as far as paths are likely; `prune` is where it ends."""
+def test_every_larger_budget_looks_further(name: str) -> None:
+    """Rounds of one and two layers, then narrow ones as far as paths are likely."""
     model = tiny_model(name)
     state = model.game.parse(POSITIONS[name][0])
-    by_layers = [make_agent(f"expectimax:{n}", model.game, model).values(state) for n in (1, 2)]
-    assert make_agent("expectimax:1nodes", model.game, model).values(state) in by_layers
-    for prune in (0.5, 0.1, 0.03):
-        ended = make_agent(f"expectimax:100000000nodes,prune={prune}", model.game, model).values(state)
-        assert ended == make_agent(f"expectimax:12,width=1,prune={prune}", model.game, model).values(state)
-    found = [make_agent(f"expectimax:{nodes}nodes", model.game, model).values(state) for nodes in (100, 1000, 10000)]
-    assert len({tuple(values) for values in (*by_layers, *found)}) == 5
-
-
-def test_full_deepening_goes_layer_by_layer() -> None:
-    model = tiny_model("2048")
-    state = model.game.parse("1.23/2345/.987/3A12")
-    by_layers = [make_agent(f"expectimax:{n}", model.game, model).values(state) for n in range(1, 6)]
-    found = [make_agent(f"expectimax:{n}nodes,width=4", model.game, model).values(state) for n in (1, 30, 2000)]
-    assert all(values in by_layers for values in found)
-    assert found[0] != found[2]
+    by_layers = [by_definition(model, state, layers) for layers in (1, 2)]
+    one, *found = (
+        make_agent(f"expectimax:{nodes}nodes", model.game, model).values(state) for nodes in (1, 100, 1000, 10000)
+    )
+    assert one == approximately(by_layers[1])
+    assert len({tuple(values) for values in (by_layers[0], one, *found)}) == 5
 
 
 def test_a_time_limit_finishes_some_rounds() -> None:

@@ -180,3 +180,13 @@ def test_only_a_sure_gain_is_kept_in_the_model(tmp_path: Path) -> None:
     assert downgrade_settings(parse_spec("greedy"), GAME, open_model(path)) == NO_DOWNGRADE
     assert keep_downgrade(open_model(path), [sure, plain]) == path
     assert downgrade_settings(parse_spec("greedy"), GAME, open_model(path)) == (9, 6)
+
+
+def test_a_gain_is_sure_beyond_two_errors_of_the_difference() -> None:
+    """The errors of both: 2 · √(30² + 40²) = 100. Either alone would let a smaller gain pass."""
+    plain = Trial(None, None, 1000.0, 40.0)
+    assert not Trial(512, 64, 1099.0, 30.0).beats(plain)
+    assert not Trial(512, 64, 1100.0, 30.0).beats(plain)
+    assert Trial(512, 64, 1101.0, 30.0).beats(plain)
+    assert not plain.beats(Trial(512, 64, 901.0, 30.0))
+    assert plain.beats(Trial(512, 64, 899.0, 30.0))
