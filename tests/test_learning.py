@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-import slow_learning as slow
 
 from afterstate import games
 from afterstate.games.errors import Mistake
@@ -92,60 +89,7 @@ def test_wrong_schedules_are_refused(text: str) -> None:
         parse_schedule(text)
 
 
-# --- whole stretches, against the slow twin ------------------------------------------------------------------
-
-TURNS, FEW_TURNS = 250, 2  # several games come to their end
-
-
-def compiled(**settings: Any) -> tuple[CpuTrainer, Any]:
-    config = TrainConfig(network=SMALL, threads=1, seed=3, games=1, **settings)
-    trainer = make_trainer(config)
-    assert isinstance(trainer, CpuTrainer)
-    return trainer, evaluator(config.the_game, config.the_network)
-
-
-@pytest.mark.parametrize(
-    ("settings", "twin"),
-    [
-        ({"rule": "td"}, partial(slow.forward, rate=0.1, coherent=False, decay=0, history=1)),
-        ({"rule": "tc"}, partial(slow.forward, rate=1, coherent=True, decay=0, history=1)),
-        ({"rule": "tc", "decay": 0.5}, partial(slow.forward, rate=1, coherent=True, decay=0.5, history=4)),
-        ({"rule": "td", "steps": 3}, partial(slow.forward, rate=0.1, coherent=False, decay=1, history=3)),
-        (
-            {"rule": "tc", "decay": 0.5, "by_age": True},
-            partial(slow.forward, rate=1, coherent=True, decay=0.5, history=4, age_rate=0.005),
-        ),
-        (
-            {"rule": "td", "direction": "backward"},
-            partial(slow.backward, rate=0.1, coherent=False, decay=0, of_states=False),
-        ),
-        (
-            {"rule": "tc", "decay": 0.5, "direction": "backward"},
-            partial(slow.backward, rate=1, coherent=True, decay=0.5, of_states=False),
-        ),
-        ({"rule": "td", "of": "states"}, partial(slow.forward_states, rate=0.1, coherent=False)),
-        (
-            {"rule": "td", "of": "states", "direction": "backward"},
-            partial(slow.backward, rate=0.1, coherent=False, decay=0, of_states=True),
-        ),
-    ],
-    ids=["td", "tc", "tc(0.5)", "3-step", "by age", "backward", "tc(0.5) backward", "states", "states backward"],
-)
-def test_loops_equal_their_slow_twin(settings: dict[str, Any], twin: Callable[..., None]) -> None:
-    trainer, e = compiled(**settings)
-    rate = trainer.config.phase_list[0].rate.at(0)
-    table = slow.Table(trainer.network)
-    # Expectations are summed differently, so sooner or later a tie between mirror images falls the other way.
-    turns = FEW_TURNS if settings == {"rule": "td", "of": "states"} else TURNS
-    twin(trainer.game, table, 3, turns)
-    moves = sum(trainer.advance(1, 1 << 40, rate).moves for _ in range(turns))
-    assert moves >= turns
-    state = trainer.game.new(9)
-    for _ in range(30):
-        state = state.play(state.legal[0])
-        assert float(e.value(trainer.weights(), state.board, state.aux)) == pytest.approx(
-            table.whole_value(int(state.board)), rel=1e-3, abs=0.05
-        )
+# --- values of states ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["2048", "threes"])
@@ -177,49 +121,54 @@ def test_expectations_equal_the_mean_over_all_outcomes(name: str) -> None:
 # --- do they learn? ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"rule": "td"},
-        {"rule": "tc"},
-        {"rule": "tc", "decay": 0.5},
-        {"rule": "td", "steps": 3},
-        {"rule": "tc", "direction": "backward", "decay": 0.5},
-        {"rule": "td", "of": "states", "rate": "0.5", "games": 600},
-        {"rule": "tc", "start": "restart"},
-        {"rule": "tc", "start": "carousel"},
-        {"rule": "tc", "stages": "512"},
-        {"rule": "tc", "stages": "512", "by_age": True},
-        {"rule": "td", "fold": "512", "by_age": True, "threads": 2},
-        {"rule": "td", "optimism": 5000.0},
-        {"phases": "td:0.1:0.5,tc:1:0.5"},
-        {"rule": "tc", "threads": 2},
-    ],
-    ids=str,
-)
-def test_every_rule_learns_2048(settings: dict[str, Any]) -> None:
+# The bounds are four fifths of what was seen, with three seeds each.
+
+
+def learnt(settings: dict[str, Any]) -> list[float]:
+    """The means of every 100 games of a short run."""
     run = Run.begin(TrainConfig(**{"network": SMALL, "threads": 1, "games": 1500, "block": 100} | settings), None)
     means: list[float] = []
     run.train(lambda line, _: means.append(line["mean"]) if line else None)
-    assert run.progress.games >= 600
-    assert means[-1] > 2.5 * 1100  # a random player makes 1,100
-    assert means[-1] > 1.25 * means[0]
+    assert run.progress.games >= run.config.games
+    return means
 
 
 @pytest.mark.parametrize(
-    ("name", "flags"),
+    ("settings", "enough"),
     [
-        ("threes", {"by_hint": True}),
-        ("threes", {"by_age": True}),
-        ("threes-phone", {}),
-        ("threes-phone", {"by_hint": True, "turned": False}),
+        ({"rule": "td"}, 13_500),
+        ({"rule": "tc"}, 15_500),
+        ({"rule": "tc", "decay": 0.5}, 19_000),
+        ({"rule": "td", "steps": 3}, 12_500),
+        ({"rule": "tc", "direction": "backward", "decay": 0.5}, 21_500),
+        ({"rule": "td", "of": "states", "rate": "0.5", "games": 600}, 8_500),
+        ({"rule": "tc", "start": "restart"}, 25_500),
+        ({"rule": "tc", "start": "carousel"}, 23_500),
+        ({"rule": "tc", "stages": "512"}, 13_500),
+        ({"rule": "tc", "stages": "512", "by_age": True}, 13_500),
+        ({"rule": "td", "fold": "512", "by_age": True, "threads": 2}, 12_500),
+        ({"rule": "td", "optimism": 5000.0}, 16_000),
+        ({"phases": "td:0.1:0.5,tc:1:0.5"}, 16_500),
+        ({"rule": "tc", "threads": 2}, 15_000),
+    ],
+    ids=str,
+)
+def test_every_rule_learns_2048(settings: dict[str, Any], enough: float) -> None:
+    """A random player makes 1,100."""
+    assert np.mean(learnt(settings)[-5:]) > enough
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "enough"),
+    [
+        ("threes", {"by_hint": True}, 4_600),
+        ("threes", {"by_age": True}, 2_800),
+        ("threes-phone", {}, 2_100),
+        ("threes-phone", {"by_hint": True, "turned": False}, 3_200),
     ],
 )
-def test_threes_is_learnt(name: str, flags: dict[str, Any]) -> None:
-    run = Run.begin(TrainConfig(game=name, network=SMALL, threads=1, games=2000, block=200, **flags), None)
-    means: list[float] = []
-    run.train(lambda line, _: means.append(line["mean"]) if line else None)
-    assert means[-1] > 1.5 * means[0]
+def test_threes_is_learnt(name: str, flags: dict[str, Any], enough: float) -> None:
+    assert np.mean(learnt({"game": name, "games": 2000, "block": 200} | flags)[-5:]) > enough
 
 
 # --- stages --------------------------------------------------------------------------------------------------

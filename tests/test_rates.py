@@ -1,0 +1,113 @@
+"""What a run tells its trainer: the rates of its phases, when phases begin, when weights are averaged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from afterstate.learning import Run, Tally, TrainConfig
+from afterstate.learning.cpu import CpuTrainer
+
+MOVES, STEP = 4000, 40
+
+
+class Recording(CpuTrainer):
+    """The real trainer, in short strides, with a note of all that it is told."""
+
+    stride = STEP
+
+    def __init__(self, config: TrainConfig) -> None:
+        self.made = 0
+        self.rates: list[tuple[float, bool, float]] = []  # share of the run done, learns by TC, rate
+        self.phases: list[tuple[float, bool, bool]] = []  # share done, coherent, softened
+        self.looks: list[float] = []  # share done when the weights were taken into their mean
+        super().__init__(config)
+
+    def share(self) -> float:
+        return self.made / (self.config.moves or 1)
+
+    def advance(self, moves: int, games: int, rate: float) -> Tally:
+        self.rates.append((self.share(), self.coherent, rate))
+        tally = super().advance(moves, games, rate)
+        self.made += tally.moves
+        return tally
+
+    def begin_phase(self, coherent: bool, soften: bool = False) -> None:
+        self.phases.append((self.share(), coherent, soften))
+        super().begin_phase(coherent, soften)
+
+    def average(self, afresh: bool = False) -> None:
+        self.looks.append(self.share())
+        super().average(afresh)
+
+
+def recorded(**settings: Any) -> tuple[Recording, list[tuple[float, float]]]:
+    """A run's trainer, and what its lines of metrics say: the share of the run done, the rate."""
+    lines: list[tuple[float, float]] = []
+    config = TrainConfig(**{"network": "tiny", "threads": 1, "moves": MOVES, "block": 1, "seed": 2} | settings)
+    run = Run.begin(config, None, make=Recording)
+    run.train(lambda line, _: lines.append((line["moves"] / MOVES, line["rate"])) if line else None)
+    assert len(lines) > 5
+    assert isinstance(run.trainer, Recording)
+    assert len(run.trainer.rates) >= MOVES / (STEP + 1)
+    return run.trainer, lines
+
+
+def td_then_tc(done: float) -> float:
+    """td:0.1>0:0.5,tc:1>0.1:0.5 by hand: each rate runs over its half, from its beginning to its end."""
+    return 0.1 - 0.2 * done if done < 0.5 else 1.9 - 1.8 * done
+
+
+def test_every_phase_runs_its_rate_from_end_to_end() -> None:
+    trainer, lines = recorded(phases="td:0.1>0:0.5,tc:1>0.1:0.5")
+    for done, coherent, rate in trainer.rates:
+        assert rate == pytest.approx(td_then_tc(done), abs=1e-9)
+        assert coherent == (done >= 0.5)
+    assert trainer.rates[0][2] == 0.1
+    (_, first, _), (begun, second, softened) = trainer.phases
+    assert (first, second, softened) == (False, True, False)
+    assert 0.5 <= begun <= 0.5 + STEP / MOVES
+    for done, rate in lines:  # a line that ends a phase still belongs to it
+        assert rate == pytest.approx(td_then_tc(done), abs=1e-9) or (rate == 0 and 0.5 <= done <= begun)
+
+
+def test_a_plain_rate_runs_over_the_whole_run() -> None:
+    trainer, lines = recorded(rule="td", rate="0.4>0.2,0.1@0.5,0.1>0@0.75")
+    assert not any(coherent for _, coherent, _ in trainer.rates)
+    for done, rate in [(done, rate) for done, _, rate in trainer.rates] + lines:
+        by_hand = 0.4 - 0.4 * done if done < 0.5 else 0.1 if done < 0.75 else max(0.0, 0.4 * (1 - done))
+        assert rate == pytest.approx(by_hand, abs=1e-9)
+
+
+def test_soften_goes_on_where_tc_was() -> None:
+    trainer, _ = recorded(phases="tc:1:0.25,soften:0.5>>0.05:0.5,td:0.1:0.25")
+    assert [(coherent, softened) for _, coherent, softened in trainer.phases] == [
+        (True, False),
+        (True, True),
+        (False, False),
+    ]
+    for (begun, _, _), share in zip(trainer.phases, (0, 0.25, 0.75)):
+        assert share <= begun <= share + (STEP + 1) / MOVES
+    for done, coherent, rate in trainer.rates:
+        by_hand = 1 if done < 0.25 else 0.5 * 0.1 ** (2 * done - 0.5) if done < 0.75 else 0.1
+        assert rate == pytest.approx(by_hand, rel=1e-9)
+        assert coherent == (done < 0.75)
+
+
+def test_weights_are_averaged_nine_times_from_85_percent_on() -> None:
+    trainer, _ = recorded(rule="td")
+    assert len(trainer.looks) == 9
+    for k, done in enumerate(trainer.looks):
+        due = 0.85 + k * 0.15 / 8
+        assert due - 1e-9 <= done <= due + (STEP + 1) / MOVES
+    assert recorded(rule="td", average=False)[0].looks == []
+
+
+def test_the_budget_that_is_nearest_to_its_end_counts() -> None:
+    run = Run(TrainConfig(games=200, moves=1000, seconds=50.0), None)
+    for games, moves, seconds, share in ((0, 0, 0, 0), (20, 100, 25, 0.5), (60, 100, 1, 0.3), (2, 900, 9, 0.9)):
+        run.progress.games, run.progress.moves, run.progress.seconds = games, moves, seconds
+        assert run.done == pytest.approx(share)
+    run.progress.games = 300
+    assert run.done == 1
