@@ -157,6 +157,30 @@ def test_first_cell_as_highest_digit(tmp_path: Path) -> None:
     assert back.weights.tobytes() == model.weights.tobytes()
 
 
+@pytest.mark.parametrize(("first", "value"), [("low", 1366), ("high", 1621)])
+def test_the_first_of_three_cells_is_the_lowest_digit_or_the_highest(
+    first: str, value: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table whose entries are their numbers, and a board with tiles 3 and 5 in its first two cells.
+
+    Three images see them: cells 0 1 2 as tiles 3 5 0, cells 3 2 1 as 0 0 5, cells 0 4 8 as 3 0 0. The first cell
+    lowest, that is 3 + 5 · 16, 5 · 256 and 3; highest, 3 · 256 + 5 · 16, 5 and 3 · 256.
+    """
+    numbers = np.arange(4096, dtype=np.float32)
+    course, ours, back = tmp_path / "weights.bin", tmp_path / "ours.safetensors", tmp_path / "back.bin"
+    course.write_bytes(struct.pack("<IQ", 1, 4096) + numbers.tobytes())
+    words = ["--game", "2048", "--network", "012", "--first", first]
+    assert main(["convert", str(course), str(ours), *words]) == 0
+    model = open_model(ours)
+    assert model.evaluator.value(model.weights, np.uint64(3 | 5 << 4), np.uint64(0)) == value
+    assert main(["convert", str(ours), str(back), "--to", "course", "--first", first]) == 0
+    assert back.read_bytes() == course.read_bytes()
+    other = {"low": "high", "high": "low"}[first]
+    assert main(["convert", str(ours), str(back), "--to", "course", "--first", other, "--force"]) == 0
+    (table,) = read_tables(back)[1]
+    assert table.values.tolist() == [a * 256 + b * 16 + c for c in range(16) for b in range(16) for a in range(16)]
+
+
 def test_base_15_leaves_out_what_it_cannot_number(tmp_path: Path) -> None:
     model = model_of("012")
     lost = export_model(model, tmp_path / "w", "course", Numbering(15))

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -166,18 +165,33 @@ def test_greedy_takes_the_largest_value(of: str) -> None:
         state = state.play(chosen)
 
 
-def test_stopping_early_keeps_what_was_finished() -> None:
-    """The flag that Ctrl-C sets ends the games in play; those before it count."""
-    stop = np.zeros(1, np.int64)
-    player = Player(random_player("2048"), keep_actions=False, stop=stop)
-    timer = threading.Timer(0.3, lambda: stop.__setitem__(0, 1))
-    timer.start()
-    played = player.play(1, 0, 5_000_000)
-    timer.join()
-    assert 0 < len(played) < 5_000_000
+def test_the_flag_that_ctrl_c_sets_ends_the_game_in_play() -> None:
+    """At its next move; a game that was not finished does not count."""
+    stop = np.ones(1, np.int64)
+    player = Player(random_player("2048"), keep_actions=True, stop=stop)
+    assert len(player.play(1, 0, 10)) == 0
     stop[0] = 0
-    again = player.play(1, 0, 10)
-    assert (again.scores == played.scores[:10]).all()
+    played = player.play(1, 0, 10)
+    assert (len(played), len(played.actions)) == (10, 10)
+    assert played.moves.tolist() == [len(actions) for actions in played.actions]
+
+
+@pytest.mark.usefixtures("plain_ctrl_c")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_keeps_the_games_before_it(workers: int) -> None:
+    """Pressed as soon as some games have been counted: as many as there are, they are the first ones."""
+    player, pressed = random_player("2048"), list[int]()
+
+    def press(statistics: Statistics, seconds: float) -> None:
+        if statistics.games and not pressed:
+            pressed.append(statistics.games)
+            signal.raise_signal(signal.SIGINT)
+
+    stopped = evaluate(player, 5_000_000, seed=5, workers=workers, progress=press)
+    assert not stopped.complete
+    assert pressed[0] <= stopped.statistics.games < 5_000_000
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert figures(stopped) == figures(evaluate(player, stopped.statistics.games, seed=5, workers=1))
 
 
 def test_ctrl_c_after_the_last_game_is_not_forgotten() -> None:

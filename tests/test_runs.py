@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,10 @@ import pytest
 
 from afterstate.cli import main
 from afterstate.games.errors import Mistake
-from afterstate.learning import Run, TrainConfig, read_metrics, runs
+from afterstate.learning import Run, TrainConfig, cpu, read_metrics, runs
+from afterstate.learning.cpu import CpuTrainer
+from afterstate.learning.seat import GAMES, Seat
+from afterstate.learning.trainer import Tally
 from afterstate.values import open_model
 
 CONFIG = TrainConfig(network="tiny", rule="td", rate="0.2>0.05", threads=1, games=900, block=100, seed=5)
@@ -206,26 +208,6 @@ def test_new_phases_for_a_run_that_has_learnt_nothing_yet(tmp_path: Path) -> Non
     )
 
 
-@pytest.mark.usefixtures("plain_ctrl_c")
-@pytest.mark.parametrize("again", range(4))
-def test_ctrl_c_in_a_program_waits_for_the_threads(tmp_path: Path, again: int) -> None:
-    """They work on the very arrays that are saved next."""
-    run = Run.begin(TrainConfig(network="tiny", threads=2, moves=10**12), tmp_path / "run")
-    press = threading.Timer(0.02 + 0.01 * again, os.kill, [os.getpid(), signal.SIGINT])
-
-    def press_soon(line: object, progress: object) -> None:
-        if run.progress.moves > 10**6 and press.ident is None:
-            press.start()
-
-    with pytest.raises(KeyboardInterrupt):
-        run.train(press_soon)
-    press.join()
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    resumed = Run.resume(tmp_path / "run")
-    assert resumed.progress.moves == run.progress.moves > 0
-    resumed.close()
-
-
 @pytest.mark.parametrize("network", ["012\n456", '012\t"\\\x7f', "012"])
 def test_settings_are_read_as_they_were_written(tmp_path: Path, network: str) -> None:
     config = replace(CONFIG, game="")  # no game, so that any text will do
@@ -291,9 +273,25 @@ def test_what_a_resumed_run_cannot_change_is_refused(
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "run.lock"} == before
 
 
-def test_two_threads_finish_their_games(tmp_path: Path) -> None:
-    folder = finished(tmp_path / "run", TrainConfig(**vars(CONFIG) | {"threads": 2}))
-    assert read_metrics(folder)[-1]["games"] >= 900
+def test_two_threads_share_the_games_of_every_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each plays half of them; both games of a thread may end at its last move."""
+    monkeypatch.setattr(cpu, "ALONE", 0)
+    parts: list[list[int]] = []
+    collect = CpuTrainer._collect
+
+    def counting(trainer: CpuTrainer, seats: list[Seat]) -> Tally:
+        parts.append([int(seat.tally[GAMES]) for seat in seats])
+        return collect(trainer, seats)
+
+    monkeypatch.setattr(CpuTrainer, "_collect", counting)
+    folder = finished(tmp_path / "run", replace(CONFIG, threads=2))
+    lines = read_metrics(folder)
+    assert all(len(part) == 2 and max(part) <= 51 for part in parts)
+    one, other = (sum(part) for part in zip(*parts))
+    assert one + other == lines[-1]["games"]
+    assert 900 <= one + other <= 903
+    assert min(one, other) >= 400
+    assert len(lines) == 9
 
 
 @pytest.mark.parametrize("content", ['games = "many"\n', "colour = 1\n", "games = \n", 'rule = "sgd"\n'])

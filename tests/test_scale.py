@@ -273,11 +273,17 @@ def test_nodes_may_come_late_and_die(machines: Any, monkeypatch: pytest.MonkeyPa
         assert after[-1].worst < 1e9
 
 
-def test_td_merges_by_visits(head: str) -> None:
-    with together(nodes=2, merge_seconds=0.3) as make:
+def test_td_is_learnt_together(head: str) -> None:
+    """Rounds end by their moves, on every machine alike. How visits are merged: test_together.py."""
+    with together(nodes=2, merge_seconds=600.0) as make:
         trainer = make(replace(SMALL, rule="td", network="tiny"))
-        means = [trainer.advance(NO_LIMIT, NO_LIMIT, 0.1).mean for _ in range(5)]
-    assert max(means) > 3_000
+        assert isinstance(trainer, TogetherTrainer)
+        tallies = [trainer.advance(400_000, NO_LIMIT, 0.1) for _ in range(3)]
+        assert [tally.moves for tally in tallies] == pytest.approx([400_000] * 3, abs=4)
+        assert trainer.traffic.lost == 0
+        assert len(trainer.traffic.touched) == 3
+    assert tallies[2].mean > 3_000  # a random player makes 1,100
+    assert tallies[2].mean > 1.25 * tallies[0].mean
 
 
 @pytest.mark.parametrize("setting", [{"stages": "2048"}, {"phases": "td:0.1:0.5,tc:1:0.5", "rule": "tc"}])

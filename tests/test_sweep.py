@@ -12,6 +12,7 @@ import pytest
 
 from afterstate.arena.sweep import STOPPED, Sweep, claim, read_sweep
 from afterstate.cli import main
+from afterstate.cli.sweep import table
 from afterstate.games import Mistake
 from afterstate.learning.runs import CHECKPOINT
 from afterstate.values.files import map_tensor, read_header, write_tensors
@@ -117,6 +118,33 @@ def test_an_interrupted_trial_is_resumed_and_a_stopped_one_is_not(tmp_path: Path
     games = [line["games"] for line in sweep.trials[0].lines]
     assert games == sorted(set(games))
     assert games[-1] >= 60
+
+
+def test_trials_are_ranked_by_the_mean_of_their_last_block(tmp_path: Path) -> None:
+    """Not by their best block, nor by their best game; one that has not begun comes last."""
+    sweep = sweep_of(tmp_path, f"{COMMON}[grid]\nrate = [0.1, 0.2, 0.3, 0.4]\n")
+    means = {0: [300, 900, 200], 2: [100, 150, 250], 3: [100, 400, 100]}
+    for number, found in means.items():
+        trial = sweep.trials[number]
+        trial.folder.mkdir(parents=True)
+        figures = {"moves": 9, "seconds": 1.5, "reach": {"1024": 0.5}, "moves_per_second": 6}
+        lines = [{"games": 20 * k, "mean": mean, "max": 5 * mean, **figures} for k, mean in enumerate(found, 1)]
+        (trial.folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    results = sweep.summary()
+    assert [result["settings"]["rate"] for result in results] == ["0.3", "0.1", "0.4", "0.2"]
+    assert [result["mean"] for result in results] == [250, 200, 100, None]
+    assert [result["best"] for result in results] == [250, 900, 400, None]
+    assert [result["max"] for result in results] == [1250, 4500, 2000, None]
+    assert [result["games"] for result in results] == [60, 60, 60, 0]
+    assert [result["state"] for result in results] == ["begun", "begun", "begun", "waiting"]
+    rows = [line.split() for line in table(sweep, results).splitlines()]
+    assert [row[:2] for row in rows] == [
+        ["rate", "mean"],
+        ["0.3", "250"],
+        ["0.1", "200"],
+        ["0.4", "100"],
+        ["0.2", "0.0"],
+    ]
 
 
 @contextlib.contextmanager
