@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -298,7 +297,6 @@ def ctrl_c_while_games_are_played() -> Iterator[None]:
         while signal.getsignal(signal.SIGINT) is usual:
             if over.wait(0.001):
                 return
-        time.sleep(0.1)
         os.kill(os.getpid(), signal.SIGINT)
 
     finger = threading.Thread(target=press)

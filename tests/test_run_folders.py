@@ -236,6 +236,29 @@ def test_a_restored_trainer_holds_every_number_of_the_stored_one(
     assert np.array_equal(fresh.weights(), stored.weights())
 
 
+def test_a_checkpoint_says_where_the_run_stands(tmp_path: Path) -> None:
+    """In the middle of a block: what its games have counted so far is kept."""
+    config = replace(CONFIG, games=60, block=100)
+    run = Run.begin(config, tmp_path / "run", make=lambda c: Scripted(c, [30, 50]))
+    assert [run.step(), run.step()] == [None, None]
+    run.checkpoint()
+    run.close()
+    _, metadata, _ = read_header(tmp_path / "run" / "checkpoint.safetensors", runs.CHECKPOINT)
+    nothing = {
+        "games": 0,
+        "moves": 0,
+        "points": 0,
+        "best": 0,
+        "replays": 0,
+        "worst": 0,
+        "seconds": 0,
+        "tiles": [0] * 32,
+    }
+    counted = nothing | {"games": 20, "moves": 2000, "points": 800, "best": 50, "seconds": 2}
+    whole = {"games": 20, "moves": 2000, "seconds": 2, "phase": 0, "phases": "", "lines": 0, "best": 40}
+    assert json.loads(metadata["progress"]) == whole | {"block": counted, "recent": nothing}
+
+
 def test_a_checkpoint_by_hand_is_where_the_run_goes_on(tmp_path: Path) -> None:
     """Its figures are written by hand, and those that follow are added to them."""
     config = replace(CONFIG, games=60)
