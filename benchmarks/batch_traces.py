@@ -28,7 +28,7 @@ GAMES, POINTS = 0, 1  # of the tally
 def make_step(options: argparse.Namespace) -> tuple[Any, Any]:
     """A step of all games in flight, compiled, and the network."""
     rules = game("2048")
-    network = parse_network(options.network, fold=options.fold.bit_length() - 1, fold_scale=1, by_age=options.by_age)
+    network = parse_network(options.network, fold=options.fold.bit_length() - 1, by_age=options.by_age)
     found = evaluator(rules, network)
     value, age_of, reads = found.value, found.age or found.offset, found.reads
     fold: Any = found.fold

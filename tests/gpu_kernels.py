@@ -54,7 +54,6 @@ def lesson_of(game: str = "2048", network: str = SMALL, **options: Any) -> Lesso
         options.pop("by_hint", False),
         options.pop("fold", 0),
         options.pop("turned", True),
-        options.pop("fold_scale", 2),
         options.pop("by_age", False),
     )
     return Lesson(rules, evaluator(rules, parse_network(network, *shape)), **options)
@@ -172,8 +171,8 @@ def test_large_boards_are_seen_at_the_scale_of_smaller_ones(name: str) -> None:
     for _ in range(5):
         reference.step()
     assert_same(learner, reference)
-    board, _, scale = lesson.view(np.uint64(found["boards"][0]), np.uint64(0)) if lesson.view else (0, 0, 0)
-    assert (int(board) & 15, float(scale)) == (13, 2.0)
+    board, _ = lesson.view(np.uint64(found["boards"][0]), np.uint64(0)) if lesson.view else (0, 0)
+    assert int(board) & 15 == 13
     if lesson.evaluator.network.stages:  # all that was learnt was learnt in the stage of large boards
         small, large = learner.host_weights().reshape(2, -1)
         assert (small == small[0]).all()
@@ -368,7 +367,7 @@ SEARCHES = {
     "two layers": (lesson_of(), Search(2)),
     "three layers": (lesson_of(), Search(3)),
     "narrow, by age": (lesson_of(by_age=True), Search(4, 1, 0.15)),
-    "two moves, folded": (lesson_of(fold=14, fold_scale=1), Search(4, 2, 0.2)),
+    "two moves, folded": (lesson_of(fold=14), Search(4, 2, 0.2)),
     "of states": (lesson_of(of_states=True), Search(2)),
     "threes": (lesson_of("threes"), Search(3, 1, 0.2)),
     "phone": (lesson_of("threes-phone"), Search(2)),

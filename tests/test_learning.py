@@ -236,7 +236,6 @@ def test_too_much_memory_is_refused_before_it_is_taken() -> None:
         {"fold": "٤٠٩٦"},
         {"decay": 1},
         {"flight": 100},
-        {"fold_scale": 2},
         {"turned": False},
         {"game": "threes", "four_rate": 0.2},
         {"game": "2048-walls", "stages": "4096"},

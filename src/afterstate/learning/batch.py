@@ -82,12 +82,12 @@ class BatchLearner:
         score = int(self.game.rules.value_of_board(board, aux)) if self.game.score_is_value else 0
         return BatchGame(board, aux, rng, score)
 
-    def seen(self, board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64, np.float32]:
-        """The position as the network sees it, and the scale of its value."""
+    def seen(self, board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64]:
+        """The position as the network sees it."""
         if self.evaluator.fold is None:
-            return board, aux, F(1)
-        board, aux, scale = self.evaluator.fold(board, aux)
-        return np.uint64(board), np.uint64(aux), F(scale)
+            return board, aux
+        board, aux = self.evaluator.fold(board, aux)
+        return np.uint64(board), np.uint64(aux)
 
     def places(self, board: np.uint64, aux: np.uint64) -> list[list[int]]:
         """The entries of a position, as eight lanes read them: a list for each lane."""
@@ -114,13 +114,12 @@ class BatchLearner:
 
     def parts(self, board: np.uint64, aux: np.uint64) -> list[np.float32]:
         """What each lane adds to the value of a position."""
-        board, aux, scale = self.seen(board, aux)
         sums = []
-        for places in self.places(board, aux):
+        for places in self.places(*self.seen(board, aux)):
             total = F(0)
             for place in places:
                 total = total + self.read(place)
-            sums.append(F(total * scale))
+            sums.append(F(total))
         return sums
 
     def value(self, board: np.uint64, aux: np.uint64) -> np.float32:
@@ -173,14 +172,12 @@ class BatchLearner:
         self._learn(slot.before, F(F(slot.gain + target) - known), hits)
 
     def _learn(self, position: tuple[np.uint64, np.uint64], error: np.float32, hits: dict[int, list[int]]) -> None:
-        board, aux, scale = self.seen(*position)
-        sixteenths = math.floor(F(error / scale) * F(SIXTEENTHS) + F(0.5))
-        for places in self.places(board, aux):
+        sixteenths = math.floor(error * F(SIXTEENTHS) + F(0.5))
+        for places in self.places(*self.seen(*position)):
             for place in places:
                 _hit(hits, place, sixteenths)
         if self.evaluator.age is not None:
-            whole = math.floor(error * F(SIXTEENTHS) + F(0.5))
-            _hit(self.hit_ages, int(self.evaluator.age(*position)), whole)
+            _hit(self.hit_ages, int(self.evaluator.age(*position)), sixteenths)
 
     def usual(self, board: np.uint64, aux: np.uint64) -> np.float32:
         """What is usual at this age; 0 in networks that do not know."""

@@ -54,8 +54,6 @@ class TrainConfig:
     """With --by-hint: boards are turned so that the slide goes left. Exact, and four times the tables."""
     fold: str = ""
     """From this tile on (such as 8192), boards are seen at the scale of smaller ones, learning and playing."""
-    fold_scale: int = 1
-    """With --fold: values are this many times as large for each time that a board is brought down, 1 or 2."""
     by_age: bool = False
     """What is usual so far into a game is learnt apart: patterns say only how much better or worse a board is."""
     start: Literal["fresh", "restart", "carousel", "ahead"] = "fresh"
@@ -120,8 +118,6 @@ class TrainConfig:
         """Refuse what would do nothing."""
         if self.flight and self.device == "cpu":
             raise Mistake("--flight goes with --device cuda: on the CPU each thread plays its own games")
-        if self.fold_scale != TrainConfig.fold_scale and not self.fold:
-            raise Mistake("--fold-scale goes with --fold")
         if not self.turned and not self.by_hint:
             raise Mistake("--no-turned goes with --by-hint")
         if self.game != "2048" and self.four_rate != TrainConfig.four_rate:
@@ -150,9 +146,7 @@ class TrainConfig:
             raise Mistake("at most six stages: each doubles the tables")
         if stages and self.of == "states" and game.name != "2048":
             raise Mistake("stages of values of states are for 2048")
-        network = parse_network(
-            self.network, tuple(stages), self.by_hint, self._fold(game), self.turned, self.fold_scale, self.by_age
-        )
+        network = parse_network(self.network, tuple(stages), self.by_hint, self._fold(game), self.turned, self.by_age)
         evaluator(game, network)
         return network
 

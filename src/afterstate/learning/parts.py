@@ -89,7 +89,7 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
         index = seat.entries[g]
         if folds:
             for k in range(n):
-                seen, seat.folded[g, k], seat.scales[g, k] = fold(seat.afters[g, k], seat.auxes[g, k])
+                seen, seat.folded[g, k] = fold(seat.afters[g, k], seat.auxes[g, k])
                 seat.seen[g, k] = turned(seen, seat.folded[g, k])
             entries(seat.seen[g], index)
         elif turns:
@@ -113,7 +113,7 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
 
 
 def _total(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable[..., Any]:
-    quarter, folds = np.int64(evaluator.reads // 2), bool(evaluator.network.fold)
+    quarter = np.int64(evaluator.reads // 2)
 
     @rule_for("total", key)
     def total(weights: Array, seat: Seat, g: int, k: int) -> np.float32:
@@ -123,7 +123,7 @@ def _total(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable
         for i in range(quarter):
             a += read(weights, index[CANDIDATES * i + k])
             b += read(weights, index[CANDIDATES * (i + quarter) + k])
-        return (a + b) * seat.scales[g, k] if folds else a + b
+        return a + b
 
     return total
 

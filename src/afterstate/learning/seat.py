@@ -47,12 +47,10 @@ class Seat(NamedTuple):
     rewards: Array  # [S, 8] int64
     seen: Array  # [S, 8] uint64, the afterstates as the tables see them
     folded: Array  # [S, 8] uint64, their aux as the tables see it
-    scales: Array  # [S, 8] float32, what their values are times (folded networks)
     entries: Array  # [S, 4 m] uint32, their entries
     here: Array  # [S, m] uint32, entries of the position itself (values of states)
     ring: Array  # [S, h, m] uint32, entries of the positions that wait for their update
     errors: Array  # [S, h] float32
-    ring_scales: Array  # [S, h] float32, what the values of those positions are times
     age: Array  # [S] uint64, the place of the last afterstate's age (networks by age)
     past_boards: Array  # [S, LONGEST or 1] uint64, the positions of the episode, where starts need them
     past_auxes: Array  # [S, LONGEST or 1] uint64
@@ -103,12 +101,10 @@ def new_seat(
         rewards=np.zeros((SLOTS, 8), counts),
         seen=np.zeros((SLOTS, 8), words),
         folded=np.zeros((SLOTS, 8), words),
-        scales=np.ones((SLOTS, 8), np.float32),
         entries=np.zeros((SLOTS, CANDIDATES * reads), np.uint32),
         here=np.zeros((SLOTS, reads), np.uint32),
         ring=np.zeros((SLOTS, history, reads), np.uint32),
         errors=np.zeros((SLOTS, history), np.float32),
-        ring_scales=np.ones((SLOTS, history), np.float32),
         age=np.zeros(SLOTS, words),
         past_boards=np.zeros((SLOTS, past), words),
         past_auxes=np.zeros((SLOTS, past), words),

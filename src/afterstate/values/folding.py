@@ -7,8 +7,8 @@ again and again until the largest tile is below the limit or no hole is left. Wh
 then known when a 16384 grows, and the wall at which plain learning stops is gone (docs/findings.md has the figures).
 
 The value is that of the board as it is seen. One might expect twice as much: every merge of the large tiles is worth
-twice as much. But to get there is so much harder that less than the same is to be expected; and values that are
-doubled run away where a fold is met too often (a scale of 2, for comparison).
+twice as much. But to get there is so much harder that less than the same is to be expected, and values that are
+doubled run away where a fold is met too often.
 
 The aux of a folded position says that it was folded. A network with a stage at the limit reads it: large positions
 then begin with what smaller ones have learnt, and go their own way once they have learnt something.
@@ -31,7 +31,6 @@ from ..games.game import Game
 SMALLEST_HOLE = 6  # 64, in Threes! 24: below it, a missing tile is soon there again
 FOLDED = np.uint64(1 << 32)  # in the aux of a position: it was folded. No game has a use for this bit
 FIFTEEN = np.uint64(15)
-WHOLE = np.float32(1)
 
 
 @rule
@@ -59,35 +58,30 @@ def halve(board: Board, aux: np.uint64, smallest_hole: np.uint64) -> tuple[Board
 
 
 @rule
-def within_nibbles(board: Board, aux: np.uint64) -> tuple[Board, np.uint64]:
-    """A board with tiles past 32768, halved until every tile is a nibble, and how often that was."""
-    times, found = ZERO, True
+def within_nibbles(board: Board, aux: np.uint64) -> tuple[Board, bool]:
+    """A board with tiles past 32768, halved until every tile is a nibble, and whether anything was."""
+    folded, found = False, True
     while aux != ZERO and found:
         board, aux, found = halve(board, aux, np.uint64(SMALLEST_HOLE))
-        if found:
-            times += ONE
-    return board, times
+        folded = folded or found
+    return board, folded
 
 
-def make_fold(game: Game, limit: int, scale: int = 2) -> Callable[..., Any]:
-    """`fold(board, aux) -> board, aux, scale`: the position as the tables see it, what its value is times.
+def make_fold(game: Game, limit: int) -> Callable[..., Any]:
+    """`fold(board, aux) -> board, aux`: the position as the tables see it.
 
     The new aux is FOLDED if anything was halved, and in Threes! what it was.
     """
-    first, smallest, doubles = np.uint64(limit), np.uint64(SMALLEST_HOLE), scale == 2
+    first, smallest = np.uint64(limit), np.uint64(SMALLEST_HOLE)
     large_in_aux = game.name == "2048"
 
-    @rule_for("worth of a fold", scale)
-    def worth(times: np.uint64) -> np.float32:
-        return np.float32(ONE << times) if doubles else WHOLE
-
-    @rule_for("fold", limit, scale, large_in_aux)
-    def fold(board: Board, aux: np.uint64) -> tuple[Board, np.uint64, np.float32]:
-        times, kept = ZERO, aux
+    @rule_for("fold", limit, large_in_aux)
+    def fold(board: Board, aux: np.uint64) -> tuple[Board, np.uint64]:
+        folded, kept = False, aux
         if large_in_aux:
             kept = ZERO
             if aux != ZERO:
-                board, times = within_nibbles(board, aux)
+                board, folded = within_nibbles(board, aux)
         level = FIFTEEN if tiles_above(board, first - ONE) != ZERO else ZERO
         while level >= first:
             if holds(board, level):
@@ -97,8 +91,8 @@ def make_fold(game: Game, limit: int, scale: int = 2) -> Callable[..., Any]:
                 if hole < smallest:
                     break
                 board -= tiles_above(board, hole)
-                times += ONE
+                folded = True
             level -= ONE
-        return board, kept | FOLDED if times != ZERO else kept, worth(times)
+        return board, kept | FOLDED if folded else kept
 
     return fold

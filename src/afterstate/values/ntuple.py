@@ -48,7 +48,7 @@ class Evaluator:
     transpose: Callable[..., Any]
     tables: tuple[Callable[..., Any], ...]  # word -> entry, one a pattern
     value_by_words: Callable[..., Any]  # like value, without vectors: for CUDA
-    fold: Callable[..., Any] | None = None  # (board, aux) -> board, aux, scale, where the network folds
+    fold: Callable[..., Any] | None = None  # (board, aux) -> board, aux, where the network folds
     age: Callable[..., Any] | None = None  # (board, aux) -> the place of its age, in networks by age
 
     def new_weights(self, value: float = 0.0) -> Array:
@@ -79,7 +79,7 @@ def evaluator(game: Game, network: Network) -> Evaluator:
     def value(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
         return total(weights, turned(board, aux), offset(board, aux))  # type: ignore[no-any-return]
 
-    fold = make_fold(game, network.fold, network.fold_scale) if network.fold else None
+    fold = make_fold(game, network.fold) if network.fold else None
     if fold is not None:
         value = _folded(value, fold, game.name, network.key)
     tables = tuple(_entry(table) for table in layout.tables)
@@ -117,8 +117,8 @@ def _folded(plain: Callable[..., Any], fold: Callable[..., Any], *key: object) -
 
     @rule_for("folded", plain.__name__, *key)
     def folded(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
-        board, aux, scale = fold(board, aux)
-        return scale * plain(weights, board, aux)  # type: ignore[no-any-return]
+        board, aux = fold(board, aux)
+        return plain(weights, board, aux)  # type: ignore[no-any-return]
 
     return folded
 

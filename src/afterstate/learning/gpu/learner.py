@@ -126,10 +126,10 @@ class Learner:
         n, owned = self.games, np.uint8 if len(self.lesson.tables.entries) <= 8 else np.int32
         h, waiting = self.lesson.history, n if self.lesson.history > 1 else 1
         traces = Traces._make(
-            [*(zeros(kind, h, waiting) for kind in "uuffu"), *(zeros("i", waiting) for _ in range(2))]
+            [*(zeros(kind, h, waiting) for kind in "uufu"), *(zeros("i", waiting) for _ in range(2))]
         )
         slots = Slots._make(
-            [*(zeros(kind, n) for kind in "uuuuufffiiuuuu"), cuda.to_device(np.zeros(LANES * n, owned)), traces]
+            [*(zeros(kind, n) for kind in "uuuuuffiiuuuu"), cuda.to_device(np.zeros(LANES * n, owned)), traces]
         )
         return slots, new_marks(self.lesson.start, n)
 
