@@ -50,7 +50,7 @@ def make_step(options: argparse.Namespace) -> tuple[Any, Any]:
         sums, hits, touched, ages, entries = room
         if value_now:
             error += value_then - value(weights, board, aux)
-        seen, seen_aux, _ = fold(board, aux)
+        seen, seen_aux = fold(board, aux)
         locate(weights, seen, seen_aux, entries)
         for i in range(reads):
             collect(sums, hits, touched, entries[i], error)

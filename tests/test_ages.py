@@ -52,8 +52,7 @@ def test_a_value_is_what_is_usual_and_what_the_tables_say(fold: int) -> None:
     for text, age in (("C123/..../..../....", 64), ("A12./..../..../....", 16), ("HHHH/HHHH/HHHH/HHHH", AGES - 1)):
         state = game.parse(text)
         expected = float(weights[plain.size + age]) + float(plain.value(weights, state.board, state.aux))
-        for value in (e.value, e.value_by_words):
-            assert float(value(weights, state.board, state.aux)) == pytest.approx(expected, rel=1e-5)
+        assert float(e.value(weights, state.board, state.aux)) == pytest.approx(expected, rel=1e-5)
 
 
 def test_files_keep_the_table_of_ages(tmp_path: Path) -> None:

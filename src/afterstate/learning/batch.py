@@ -20,6 +20,7 @@ import numpy as np
 from afterstate.games import Game
 from afterstate.games.chance import seed_of
 from afterstate.games.compiler import Array
+from afterstate.values.lanes import symmetric_words
 from afterstate.values.ntuple import Evaluator
 
 from .rules import AGE_RATE, AGE_SHARE
@@ -93,14 +94,11 @@ class BatchLearner:
         """The entries of a position, as eight lanes read them: a list for each lane."""
         e, symmetries = self.evaluator, self.evaluator.network.symmetries
         offset = int(e.offset(board, aux))
-        turns = (e.flip,) if symmetries == 2 else (e.mirror, e.flip, e.transpose)
-        words = [np.uint64(e.spread(np.uint64(e.turned(board, aux))))]
-        for turn in turns:
-            words += [np.uint64(turn(word)) for word in words]
+        words = symmetric_words(e.turned(board, aux), symmetries)
         lanes: list[list[int]] = [[] for _ in range(LANES)]
-        for pattern, entry in enumerate(e.tables):
+        for pattern, table in enumerate(e.layout.tables):
             for k, word in enumerate(words):
-                lanes[k + symmetries * (pattern % (LANES // symmetries))].append(offset + int(entry(word)))
+                lanes[k + symmetries * (pattern % (LANES // symmetries))].append(offset + int(table.entry(word)))
         return lanes
 
     def read(self, place: int) -> np.float32:

@@ -24,7 +24,6 @@ from .starts import RATE, RESTART, RUNNING, SETTINGS, Marks, Pool, make_begin, n
 from .steps import (
     BEST,
     GAMES,
-    MOVES,
     REPLAYS,
     SCORE,
     STATS,
@@ -256,14 +255,13 @@ class Learner:
         return float(np.abs(self.slots.values.copy_to_host()).max())
 
     def take_stats(self) -> dict[str, Any]:
-        """The games finished since the last call: how many, their scores, moves and largest tiles."""
+        """The games finished since the last call: how many, their scores and largest tiles."""
         stats = self.stats.copy_to_host()
         self.stats.copy_to_device(np.zeros(STATS, np.uint64))
         tiles = len(self.lesson.game.tiles)
         return {
             "games": int(stats[GAMES]),
             "score": int(stats[SCORE]),
-            "moves": int(stats[MOVES]),
             "max": int(stats[BEST]),
             "replays": int(stats[REPLAYS]),
             "tiles": [int(n) for n in stats[TILES : TILES + tiles]],

@@ -61,7 +61,7 @@ from .tables import (
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 NOTHING, WHOLE = np.float32(0), np.float32(1)
-GAMES, SCORE, MOVES, BEST, REPLAYS, TILES = range(6)  # places in `stats`; then a count a tile
+GAMES, SCORE, BEST, REPLAYS, TILES = range(5)  # places in `stats`; then a count a tile
 STATS = 32
 
 
@@ -244,7 +244,6 @@ def make_finish(lesson: Lesson) -> Callable[..., Any]:
             score = uint64(slots.scores[g])
             cuda.atomic.add(stats, GAMES, ONE)
             cuda.atomic.add(stats, SCORE, score)
-            cuda.atomic.add(stats, MOVES, uint64(slots.moves[g]))
             cuda.atomic.max(stats, BEST, score)
             cuda.atomic.add(stats, TILES + largest(slots.boards[g], slots.auxes[g]), ONE)
         slots.before[g] = ZERO
