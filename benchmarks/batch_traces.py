@@ -33,7 +33,7 @@ def make_step(options: argparse.Namespace) -> tuple[Any, Any]:
     value, age_of, reads = found.value, found.age or found.offset, found.reads
     fold: Any = found.fold
     slide, spawn, start = rules.rules.slide, rules.rules.spawn, rules.rules.start
-    locate, history = parts(rules, found, 0).locate, history_of(options.decay)
+    locate, history = parts(rules, found).locate, history_of(options.decay)
     decay, value_now, by_age = options.decay, options.value == "now", options.by_age
     age_rate, age_share = float(AGE_RATE / AGE_SHARE), float(AGE_SHARE)
 

@@ -142,8 +142,6 @@ def learnt(settings: dict[str, Any]) -> list[float]:
         ({"rule": "td", "steps": 3}, 12_500),
         ({"rule": "tc", "direction": "backward", "decay": 0.5}, 21_500),
         ({"rule": "td", "of": "states", "rate": "0.5", "games": 600}, 8_500),
-        ({"rule": "tc", "start": "restart"}, 25_500),
-        ({"rule": "tc", "start": "carousel"}, 23_500),
         ({"rule": "tc", "stages": "512"}, 13_500),
         ({"rule": "tc", "stages": "512", "by_age": True}, 13_500),
         ({"rule": "td", "fold": "512", "by_age": True, "threads": 2}, 12_500),

@@ -56,9 +56,8 @@ class TrainConfig:
     """From this tile on (such as 8192), boards are seen at the scale of smaller ones, learning and playing."""
     by_age: bool = False
     """What is usual so far into a game is learnt apart: patterns say only how much better or worse a board is."""
-    start: Literal["fresh", "restart", "carousel", "ahead"] = "fresh"
-    """Where games begin: afresh; again from the middle of the last; where a large tile was just made; or ahead, with
-    tiles of --stages on the board."""
+    start: Literal["fresh", "ahead"] = "fresh"
+    """Where games begin: afresh, or every second one ahead, with tiles of --stages on the board."""
     phases: str = ""
     """Rules one after another, rule:rate:share, such as td:0.1:0.9,tc:1:0.1; each begins with fresh coherence, except
     soften, which goes on from tc with less inertia."""
@@ -305,7 +304,7 @@ def checked(found: dict[str, Any], path: Path | str) -> dict[str, Any]:
         "of": ("afterstates", "states"),
         "direction": ("forward", "backward"),
     }
-    choices |= {"start": ("fresh", "restart", "carousel", "ahead"), "device": ("cpu", "cuda")}
+    choices |= {"start": ("fresh", "ahead"), "device": ("cpu", "cuda")}
     for name, allowed in choices.items():
         if found.get(name, allowed[0]) not in allowed:
             raise Mistake(f"{path}: {name} is one of {', '.join(allowed)}, not {found[name]!r}")

@@ -19,16 +19,18 @@ from .seat import GAMES, MOVES, NO_GAME, SLOTS, Seat
 NO_AGE = np.uint64(0)
 
 
-def forward_afterstates(game: Game, network: Network, coherent: bool, history: int, start: int) -> Callable[..., Any]:
+def forward_afterstates(
+    game: Game, network: Network, coherent: bool, history: int, ahead: bool
+) -> Callable[..., Any]:
     """`train(rows, weights, memory, seat, rate, decay, moves, games)`: the loop that the records are set with.
 
     Two games are played in turn. Looking at the moves of one asks the memory for all entries it will need; while
     they arrive, the other game chooses, learns and moves.
     """
     found = evaluator(game, network)
-    part, far = parts(game, found, start), far_reads(found)
+    part, far = parts(game, found, ahead), far_reads(found)
     look, total_of, pick, own, choose = part.look, part.total_of, part.pick, part.own, chooser(part.total, part.key)
-    open_episode, close, note, spawn = part.open, part.close, part.note, game.rules.spawn
+    open_episode, close, spawn = part.open, part.close, game.rules.spawn
     learn = adjust_coherently if coherent else adjust
     age, by_age = found.age or found.offset, network.by_age  # without ages none is asked for
 
@@ -71,7 +73,6 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
                     if coherent:
                         for j in range(len(far)):
                             prefetch(memory, np.uint64(chosen[far[j]]) << np.uint64(1))
-                    note(seat, g)
                     seat.board[g], seat.aux[g], seat.gain[g], seat.rng[g] = spawn(
                         seat.afters[g, best], seat.auxes[g, best], seat.rng[g]
                     )

@@ -9,7 +9,6 @@ from typing import Any
 import numba
 import numpy as np
 
-from ..games.chance import below, draw
 from ..games.compiler import Array, rule_for
 from ..games.game import Game
 from ..values.lanes import entries_of, prefetch
@@ -17,15 +16,11 @@ from ..values.layout import is_small
 from ..values.ntuple import Evaluator
 from .ahead import make_ahead
 from .rules import reader
-from .seat import BEST, CANDIDATES, GAMES, POINTS, POOL, POOL_TILES, REPLAYS, Seat
+from .seat import BEST, CANDIDATES, GAMES, POINTS, REPLAYS, Seat
 
-# How games begin (`start`): always afresh, from the middle of the last one, from where a tile was just made, or with
-# the tiles of the stages.
-FRESH, RESTART, CAROUSEL, AHEAD = range(4)
 ACTIONS = (0, 1, 2, 3)
 NONE = np.float32(0)
 NOTHING = np.float32(-3e38)  # less than any value
-SHORTEST = 10  # moves: an episode shorter than this is not restarted
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +36,13 @@ class Parts:
     own: Callable[..., Any]  # (weights, entries): promotion before an update
     open: Callable[..., Any]  # (rows, seat, g): begin an episode
     close: Callable[..., Any]  # (seat, g): count a finished episode
-    note: Callable[..., Any]  # (seat, g): remember the position for later starts
     key: str
 
 
-def parts(game: Game, evaluator: Evaluator, start: int) -> Parts:
+def parts(game: Game, evaluator: Evaluator, ahead: bool = False) -> Parts:
+    """`ahead`: every second game begins with tiles of the stages."""
     network = evaluator.network
-    key = f"{game.key}/{network.key}/{start}"
+    key = f"{game.key}/{network.key}/{ahead:d}"
     read, own = reader(network, evaluator.entries)
     return Parts(
         look=_look(game, evaluator, key),
@@ -57,9 +52,8 @@ def parts(game: Game, evaluator: Evaluator, start: int) -> Parts:
         push=_push(evaluator, key),
         locate=_locate(evaluator, key),
         own=own,
-        open=_open(game, network.stages, start, key),
+        open=_open(game, network.stages, ahead, key),
         close=_close(game, key),
-        note=_note(game, start, start == RESTART, key),
         key=key,
     )
 
@@ -197,63 +191,22 @@ def _locate(evaluator: Evaluator, key: str) -> Callable[..., Any]:
     return locate
 
 
-def _open(game: Game, stages: tuple[int, ...], start: int, key: str) -> Callable[..., Any]:
-    fresh, value_of_board, largest = game.rules.start, game.rules.value_of_board, game.rules.largest
-    score_is_value, ahead = game.score_is_value, make_ahead(game, stages)
+def _open(game: Game, stages: tuple[int, ...], ahead: bool, key: str) -> Callable[..., Any]:
+    fresh, value_of_board, begin_ahead = game.rules.start, game.rules.value_of_board, make_ahead(game, stages)
+    score_is_value = game.score_is_value
 
     @rule_for("open", key)
     def open_episode(rows: Array, seat: Seat, g: int) -> None:
-        """Begin an episode: a new game, perhaps with large tiles, or a position met before."""
-        if start == RESTART and seat.length[g] >= SHORTEST:
-            middle = seat.length[g] // 2
-            seat.board[g], seat.aux[g] = seat.past_boards[g, middle], seat.past_auxes[g, middle]
-            seat.score[g], seat.origin[g] = seat.past_scores[g, middle], 1
+        """Begin an episode: a new game, perhaps with large tiles."""
+        seat.origin[g] = 0
+        if ahead:
+            seat.board[g], seat.aux[g], seat.rng[g], seat.origin[g] = begin_ahead(rows, seat.rng[g])
         else:
-            seat.origin[g] = 0
-            if start == CAROUSEL:
-                tile = seat.turn[0] % POOL_TILES
-                seat.turn[0] += 1
-                while tile > 0 and seat.pool_count[tile] == 0:
-                    tile = seat.turn[0] % POOL_TILES
-                    seat.turn[0] += 1
-                if tile > 0:
-                    bits, seat.rng[g] = draw(seat.rng[g])
-                    k = np.int64(below(bits, np.uint64(min(seat.pool_count[tile], POOL))))
-                    seat.board[g], seat.aux[g] = seat.pool_boards[tile, k], seat.pool_auxes[tile, k]
-                    seat.score[g], seat.origin[g] = seat.pool_scores[tile, k], 1
-            if seat.origin[g] == 0:
-                if start == AHEAD:
-                    seat.board[g], seat.aux[g], seat.rng[g], seat.origin[g] = ahead(rows, seat.rng[g])
-                else:
-                    seat.board[g], seat.aux[g], seat.rng[g] = fresh(rows, seat.rng[g])
-                seat.score[g] = value_of_board(seat.board[g], seat.aux[g]) if score_is_value else 0
-        seat.gain[g] = 0
-        seat.summit[g] = largest(seat.board[g], seat.aux[g]) if start == CAROUSEL else 0
-        seat.length[g] = 0
+            seat.board[g], seat.aux[g], seat.rng[g] = fresh(rows, seat.rng[g])
+        seat.score[g] = value_of_board(seat.board[g], seat.aux[g]) if score_is_value else 0
+        seat.gain[g], seat.length[g] = 0, 0
 
     return open_episode
-
-
-def _note(game: Game, start: int, keeps_past: bool, key: str) -> Callable[..., Any]:
-    largest, goal = game.rules.largest, game.goal
-
-    @rule_for("note", key, keeps_past)
-    def note(seat: Seat, g: int) -> None:
-        """Remember the position: in the episode, and in the carousel's pool if its largest tile has just grown."""
-        if keeps_past:
-            t = seat.length[g]
-            seat.past_boards[g, t], seat.past_auxes[g, t] = seat.board[g], seat.aux[g]
-            seat.past_scores[g, t] = seat.score[g]
-        if start == CAROUSEL:
-            tile = np.int64(largest(seat.board[g], seat.aux[g]))
-            if tile > seat.summit[g] and tile >= goal - 1:
-                k = seat.pool_count[tile] % POOL
-                seat.pool_boards[tile, k], seat.pool_auxes[tile, k] = seat.board[g], seat.aux[g]
-                seat.pool_scores[tile, k] = seat.score[g]
-                seat.pool_count[tile] += 1
-            seat.summit[g] = tile
-
-    return note
 
 
 def _close(game: Game, key: str) -> Callable[..., Any]:

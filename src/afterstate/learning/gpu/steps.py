@@ -47,7 +47,7 @@ from .machine import (
     times,
     uint64,
 )
-from .starts import RATE, RUNNING, Marks, make_begin, make_bookmark
+from .starts import RATE, RUNNING, make_begin
 from .tables import (
     Tables,
     hit_of,
@@ -87,7 +87,7 @@ class Slots(NamedTuple):
     values: Any  # [games] float32, what the tables say of `before`
     gains: Any  # [games] float32, reward since `before`
     scores: Any  # [games] int32
-    moves: Any  # [games] int32
+    given: Any  # [games] int32, tiles of the stages that the game began with
     hit: Any  # [games] uint64, the position collected in this step
     hit_auxes: Any  # [games] uint64
     ages: Any  # [games] uint64, the place of the age of `before` (networks by age)
@@ -104,7 +104,7 @@ class Lesson:
     evaluator: Evaluator
     of_states: bool = False  # values of states instead of afterstates
     coherence: bool = False  # temporal coherence instead of TD
-    start: str = "fresh"  # fresh, restart, carousel or ahead: see starts.py
+    ahead: bool = False  # every second game begins with tiles of the stages
     history: int = 1  # how many errors an afterstate waits for
     decay: float = 0.0  # λ, what each of them counts less than the one before
 
@@ -125,11 +125,6 @@ class Lesson:
     def age_of(self) -> Callable[..., Any]:
         """(board, aux) -> the place of its age, in networks by age."""
         return self.evaluator.age or self.evaluator.offset
-
-    @property
-    def replays(self) -> bool:
-        """May a slot begin with more than a new game has?"""
-        return self.start != "fresh"
 
     @property
     def words(self) -> int:
@@ -233,12 +228,12 @@ def make_best(lesson: Lesson, worth: Callable[..., Any], view: Callable[..., Any
 
 
 def make_finish(lesson: Lesson) -> Callable[..., Any]:
-    """finish(...): count the finished game and fill the slot again."""
-    largest, begin, replays = lesson.game.rules.largest, make_begin(lesson), lesson.replays
+    """finish(...): count the finished game and fill the slot again. Only games from the beginning tell how well."""
+    largest, begin = lesson.game.rules.largest, make_begin(lesson)
 
     @device
-    def finish(rows: Array, g: np.uint64, slots: Slots, marks: Marks, stats: Array, settings: Array) -> None:
-        if replays and marks.resumed[g] != 0:
+    def finish(rows: Array, g: np.uint64, slots: Slots, stats: Array) -> None:
+        if slots.given[g] != 0:
             cuda.atomic.add(stats, REPLAYS, ONE)
         else:
             score = uint64(slots.scores[g])
@@ -247,21 +242,19 @@ def make_finish(lesson: Lesson) -> Callable[..., Any]:
             cuda.atomic.max(stats, BEST, score)
             cuda.atomic.add(stats, TILES + largest(slots.boards[g], slots.auxes[g]), ONE)
         slots.before[g] = ZERO
-        begin(rows, g, slots, marks, settings, slots.rngs[g])
+        begin(rows, g, slots, slots.rngs[g])
 
     return finish
 
 
 def make_go_on(lesson: Lesson) -> Callable[..., Any]:
-    """go_on(g, slots, marks, after, after_aux, reward): play the move; returns the value of the placed tile."""
-    spawn, bookmark = lesson.game.rules.spawn, make_bookmark(lesson)
+    """go_on(g, slots, after, after_aux, reward): play the move; returns the value of the placed tile."""
+    spawn = lesson.game.rules.spawn
 
     @device
-    def go_on(g: np.uint64, slots: Slots, marks: Marks, after: np.uint64, after_aux: np.uint64, reward: int) -> Any:
+    def go_on(g: np.uint64, slots: Slots, after: np.uint64, after_aux: np.uint64, reward: int) -> Any:
         slots.boards[g], slots.auxes[g], placed, slots.rngs[g] = spawn(after, after_aux, slots.rngs[g])
         slots.scores[g] += reward + placed
-        slots.moves[g] += 1
-        bookmark(g, slots, marks)
         return float32(placed)
 
     return go_on
@@ -287,9 +280,7 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
     by_age, age_of, collect_age = lesson.by_age, lesson.age_of, make_collect_age(lesson.words)
 
     @launched
-    def choose(
-        weights: Array, records: Array, rows: Array, slots: Slots, marks: Marks, stats: Array, settings: Array
-    ) -> None:
+    def choose(weights: Array, records: Array, rows: Array, slots: Slots, stats: Array, settings: Array) -> None:
         thread = thread_number()
         g, lane = thread >> LANE_BITS, int32(thread & LANE_MASK)
         if settings[RUNNING] == NOTHING:
@@ -317,10 +308,10 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
             if by_age:
                 slots.ages[g], slots.hit_ages[g] = age, hit_age
             if after == ZERO:
-                finish(rows, g, slots, marks, stats, settings)
+                finish(rows, g, slots, stats)
             else:
                 slots.before[g], slots.before_auxes[g], slots.values[g] = seen, seen_aux, value
-                slots.gains[g] = go_on(g, slots, marks, after, after_aux, reward)
+                slots.gains[g] = go_on(g, slots, after, after_aux, reward)
 
     return choose
 
@@ -360,9 +351,7 @@ def make_choose_traces(lesson: Lesson) -> Any:
     history, (weight_of, pass_on) = lesson.history, make_passing_on(lesson)
 
     @launched
-    def choose(
-        weights: Array, records: Array, rows: Array, slots: Slots, marks: Marks, stats: Array, settings: Array
-    ) -> None:
+    def choose(weights: Array, records: Array, rows: Array, slots: Slots, stats: Array, settings: Array) -> None:
         thread = thread_number()
         g, lane = thread >> LANE_BITS, int32(thread & LANE_MASK)
         if settings[RUNNING] == NOTHING:
@@ -404,14 +393,14 @@ def make_choose_traces(lesson: Lesson) -> Any:
             if after == ZERO:
                 slots.before[g] = ZERO
                 if length == 0:
-                    finish(rows, g, slots, marks, stats, settings)
+                    finish(rows, g, slots, stats)
             else:
                 place = (first + length) % history
                 traces.boards[place, g], traces.auxes[place, g] = seen, seen_aux
                 traces.targets[place, g], traces.ages[place, g] = value, age
                 length += 1
                 slots.before[g], slots.values[g] = seen, value
-                slots.gains[g] = go_on(g, slots, marks, after, after_aux, reward)
+                slots.gains[g] = go_on(g, slots, after, after_aux, reward)
             traces.firsts[g], traces.lengths[g] = first, length
 
     return choose
@@ -423,9 +412,7 @@ def make_choose_states(lesson: Lesson) -> Any:
     worth, finish, go_on = make_worth(lesson), make_finish(lesson), make_go_on(lesson)
 
     @launched
-    def choose(
-        weights: Array, records: Array, rows: Array, slots: Slots, marks: Marks, stats: Array, settings: Array
-    ) -> None:
+    def choose(weights: Array, records: Array, rows: Array, slots: Slots, stats: Array, settings: Array) -> None:
         thread = thread_number()
         g, lane = thread >> LANE_BITS, int32(thread & LANE_MASK)
         if settings[RUNNING] == NOTHING:
@@ -445,11 +432,11 @@ def make_choose_states(lesson: Lesson) -> Any:
         if lane == 0:
             slots.hit[g], slots.hit_auxes[g] = before, before_aux
             if ended and before == board:  # the final state has moved towards 0 as well
-                finish(rows, g, slots, marks, stats, settings)
+                finish(rows, g, slots, stats)
             else:
                 slots.before[g], slots.before_auxes[g], slots.values[g], slots.gains[g] = board, aux, value, NOTHING
                 if not ended:
-                    slots.gains[g] = float32(reward) + go_on(g, slots, marks, after, after_aux, reward)
+                    slots.gains[g] = float32(reward) + go_on(g, slots, after, after_aux, reward)
 
     return choose
 
