@@ -19,7 +19,7 @@ from .endgames import BLOCK, FEWEST, SNAKE, Chain, leave, make_overrule, turned_
 from .expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
 from .kinds import NOWHERE, Number
 from .leaves import Leaves, network_leaves
-from .mcts import Settings, make_mcts
+from .mcts import make_mcts
 from .mcts import new_tree as new_value_tree
 from .practice import Part, practice_wanted
 from .rollouts import make_flat
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 TABLE_BITS = 14
 LAYERS, PRUNE, NODES, SECONDS, THRESHOLD, HOLE = range(6)  # the plan of an expectimax player
-LAYER_MODES = {"": 0, "deep": 0, "auto": 1, "s": 2, "nodes": 2}
+BUDGETED = ("s", "nodes")  # units of searches that go deeper until the budget is spent
 # `deep`: one line of play against whatever is likely enough. Likely is measured along the path, so that a crowded
 # board, where little can happen, is looked into further than an empty one.
 DEEP_LAYERS, DEEP_WIDTH, DEEP_PRUNE = 8, 1, 0.01
@@ -77,13 +77,13 @@ def downgrade_settings(spec: Spec, game: Game, model: Model) -> tuple[int, int]:
 
 def depth_of(spec: Spec) -> tuple[int, int, float]:
     """How many layers an expectimax looks ahead, how many moves it follows below the root, and what it prunes."""
-    deep, timed = spec.unit == "deep", spec.unit in ("s", "nodes")
+    deep, budgeted = spec.unit == "deep", spec.unit in BUDGETED
     layers = 1 if spec.name == "greedy" else DEEP_LAYERS if deep else int(spec.budget)
     if spec.unit == "" and layers > MOST_LAYERS:
         raise Mistake(
             f"{spec.text!r} looks too far: at most {MOST_LAYERS} layers, or a time such as expectimax:200ms"
         )
-    width = spec.whole("width", DEEP_WIDTH if deep or timed else MOVES, 1, MOVES)
+    width = spec.whole("width", DEEP_WIDTH if deep or budgeted else MOVES, 1, MOVES)
     return layers, width, spec.number("prune", DEEP_PRUNE if deep else 0.0, 0.0, 1.0)
 
 
@@ -102,17 +102,16 @@ def tables_wanted(spec: Spec, game: Game) -> list[tuple[Chain, int]]:
     return tables
 
 
-def make_search(game: Game, leaves: Leaves, mode: int, use_table: bool, narrow: bool) -> Callable[..., Any]:
-    """`search(desk, plan, board, aux, out)`: values of the moves, by layers, by empty cells, or within a budget."""
-    root_values, deepen, layers_for = make_expectimax(game, leaves, use_table, narrow)
+def make_search(game: Game, leaves: Leaves, budgeted: bool, use_table: bool, narrow: bool) -> Callable[..., Any]:
+    """`search(desk, plan, board, aux, out)`: values of the moves, by layers or within a budget."""
+    root_values, deepen = make_expectimax(game, leaves, use_table, narrow)
 
-    @rule_for("search", game.key, leaves.key, mode, use_table, narrow)
+    @rule_for("search", game.key, leaves.key, budgeted, use_table, narrow)
     def search(desk: Desk, plan: Array, board: Board, aux: np.uint64, out: Array) -> None:
-        if mode == 2:
+        if budgeted:
             deepen(desk, board, aux, plan[NODES], plan[SECONDS], plan[PRUNE], out)
         else:
-            layers = layers_for(board) if mode == 1 else np.int64(plan[LAYERS])
-            root_values(desk, board, aux, layers, plan[PRUNE], out)
+            root_values(desk, board, aux, np.int64(plan[LAYERS]), plan[PRUNE], out)
 
     return search
 
@@ -151,10 +150,10 @@ def make_hand_over(
 
 
 def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
-    """Greedy and expectimax, by layers, by empty cells, or by iterative deepening within a budget."""
+    """Greedy and expectimax, by layers, or by iterative deepening within a budget."""
     plan, leaves, best_of = _expectimax_plan(spec, game, model), network_leaves(model), best_of_values()
     bits, width, tables = spec.whole("table", TABLE_BITS, 0, 28), depth_of(spec)[1], tables_wanted(spec, game)
-    how = (LAYER_MODES[spec.unit], bits > 0, width < MOVES)
+    how = (spec.unit in BUDGETED, bits > 0, width < MOVES)
     kind: tuple[object, ...] = ("expectimax", game.key, leaves.key, *how, bool(tables))
     look_ahead = make_look_ahead(game, make_search(game, leaves, *how), *kind)
     overrule = make_overrule() if tables else leave
@@ -220,7 +219,7 @@ def rollouts_agent(spec: Spec, game: Game) -> Agent:
 
 def uct_agent(spec: Spec, game: Game) -> Agent:
     """D1's UCT: random rollouts, c = mean of the node, a new tree for every move."""
-    for option in ("trust", "downgrade", "hole"):
+    for option in ("downgrade", "hole"):
         if option in spec.options:
             raise Mistake(f"{option}=… in {spec.text!r} goes with leaf=value: random rollouts read no network")
     tools, best_of, kind = make_uct(game), best_of_values(), ("uct", game.key)
@@ -269,16 +268,16 @@ def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
     leaves = network_leaves(model)
     tools, smaller, kind = make_mcts(game, leaves), make_smaller(game), ("mcts", game.key, leaves.key)
     search, root_values, most_visited = tools.search, tools.root_values, tools.most_visited
-    settings = Settings(spec.number("c", 0.2, 0.0, 100.0), spec.number("trust", 1.0, 0.01, 1000.0))
+    c = spec.number("c", 0.2, 0.0, 100.0)
     seconds = spec.budget if spec.unit == "s" else 0.0
     iterations = MOST_ITERATIONS if seconds else int(spec.budget)
     threshold, hole = downgrade_settings(spec, game, model)
 
     @rule_for("think", *kind)
     def think(memory: Memory, board: Board, aux: np.uint64, rng: np.uint64) -> Number:
-        rows, weights, notes, tree, settings, plan = memory
-        board, aux = smaller(board, aux, plan[2], plan[3])
-        return search(rows, weights, notes, tree, board, aux, rng, np.int64(plan[0]), plan[1], settings)
+        rows, weights, notes, tree, plan = memory
+        board, aux = smaller(board, aux, plan[3], plan[4])
+        return search(rows, weights, notes, tree, board, aux, rng, np.int64(plan[0]), plan[1], plan[2])
 
     @kernel(*kind, title=f"Monte Carlo tree search for {game.title} on {model.network.name}")
     def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
@@ -288,12 +287,12 @@ def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
     @kernel("values", *kind, title=f"advice by Monte Carlo tree search for {game.title} on {model.network.name}")
     def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
         think(memory, board, aux, rng)
-        root_values(memory[3], memory[4], out)
+        root_values(memory[3], out)
         out += score
 
     def new_memory() -> Memory:
         tree = new_value_tree(min(8 * iterations + 8, MOST_POSITIONS))
-        plan = (float(iterations), seconds, float(threshold), float(hole))
-        return game.rows, leaves.weights, leaves.new_notes(), tree, settings, plan
+        plan = (float(iterations), seconds, c, float(threshold), float(hole))
+        return game.rows, leaves.weights, leaves.new_notes(), tree, plan
 
     return Agent(spec.text, game, kind, decide, new_memory, values_of, model)
