@@ -9,7 +9,6 @@ import pytest
 
 from afterstate.arena import statistics
 from afterstate.arena.statistics import Statistics, course_table, demo_table, our_table
-from afterstate.arena.tuning import Trial
 
 
 def five_games() -> Statistics:
@@ -126,12 +125,3 @@ def test_nothing_played():
 
 def test_examples_in_the_docstrings():
     assert doctest.testmod(statistics).failed == 0
-
-
-@pytest.mark.parametrize(("gain", "sure"), [(61, False), (81, False), (99, False), (101, True), (-150, False)])
-def test_a_gain_counts_beyond_twice_the_error_of_the_difference(gain: int, sure: bool):
-    """Errors of 30 and 40 points make one of 50: a gain of 61 beats twice the first, one of 81 twice the second."""
-    plain, other = Trial(None, None, 1000.0, 30.0), Trial(512, 64, 1000.0 + gain, 40.0)
-    assert other.beats(plain) == sure
-    better = Trial(512, 64, 1000.0 + gain, 30.0)
-    assert better.beats(Trial(None, None, 1000.0, 40.0)) == sure

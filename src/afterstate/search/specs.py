@@ -20,10 +20,10 @@ BUDGETS = {
 }
 OPTIONS = {
     "random": (),
-    "greedy": ("downgrade", "hole"),
-    "expectimax": ("width", "prune", "table", "downgrade", "hole", "endgames", "wide", "block", "walls"),
+    "greedy": ("downgrade",),
+    "expectimax": ("width", "prune", "table", "downgrade", "endgames", "wide", "block", "walls"),
     "best": ("table", "endgames", "wide", "block", "walls"),
-    "mcts": ("leaf", "c", "downgrade", "hole"),
+    "mcts": ("leaf", "c"),
     "rollouts": (),
 }
 HIGHEST = {"": 1e9, "nodes": 1e12, "ms": 3.6e6, "s": 3600.0}

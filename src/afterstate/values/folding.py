@@ -28,14 +28,14 @@ from ..games.compiler import rule, rule_for
 from ..games.g2048 import exponent_at
 from ..games.game import Game
 
-SMALLEST_HOLE = 6  # 64, in Threes! 24: below it, a missing tile is soon there again
+SMALLEST_HOLE = np.uint64(6)  # 64, in Threes! 24: below it, a missing tile is soon there again
 FOLDED = np.uint64(1 << 32)  # in the aux of a position: it was folded. No game has a use for this bit
 FIFTEEN = np.uint64(15)
 
 
 @rule
-def halve(board: Board, aux: np.uint64, smallest_hole: np.uint64) -> tuple[Board, np.uint64, bool]:
-    """All tiles above the largest hole halved; False where there is none from `smallest_hole` on."""
+def halve(board: Board, aux: np.uint64) -> tuple[Board, np.uint64, bool]:
+    """All tiles above the largest hole halved; False where there is none from SMALLEST_HOLE on."""
     present, largest = ZERO, ZERO
     for cell in range(16):
         tile = exponent_at(board, aux, cell)
@@ -44,7 +44,7 @@ def halve(board: Board, aux: np.uint64, smallest_hole: np.uint64) -> tuple[Board
     hole = max(largest, ONE) - ONE
     while hole > ZERO and (present >> hole) & ONE:
         hole -= ONE
-    if hole < smallest_hole or hole == ZERO:
+    if hole < SMALLEST_HOLE:
         return board, aux, False
     lower, lower_aux = ZERO, ZERO
     for cell in range(16):
@@ -62,7 +62,7 @@ def within_nibbles(board: Board, aux: np.uint64) -> tuple[Board, bool]:
     """A board with tiles past 32768, halved until every tile is a nibble, and whether anything was."""
     folded, found = False, True
     while aux != ZERO and found:
-        board, aux, found = halve(board, aux, np.uint64(SMALLEST_HOLE))
+        board, aux, found = halve(board, aux)
         folded = folded or found
     return board, folded
 
@@ -72,8 +72,7 @@ def make_fold(game: Game, limit: int) -> Callable[..., Any]:
 
     The new aux is FOLDED if anything was halved, and in Threes! what it was.
     """
-    first, smallest = np.uint64(limit), np.uint64(SMALLEST_HOLE)
-    large_in_aux = game.name == "2048"
+    first, large_in_aux = np.uint64(limit), game.name == "2048"
 
     @rule_for("fold", limit, large_in_aux)
     def fold(board: Board, aux: np.uint64) -> tuple[Board, np.uint64]:
@@ -86,9 +85,9 @@ def make_fold(game: Game, limit: int) -> Callable[..., Any]:
         while level >= first:
             if holds(board, level):
                 hole = level - ONE
-                while hole >= smallest and holds(board, hole):
+                while hole >= SMALLEST_HOLE and holds(board, hole):
                     hole -= ONE
-                if hole < smallest:
+                if hole < SMALLEST_HOLE:
                     break
                 board -= tiles_above(board, hole)
                 folded = True
