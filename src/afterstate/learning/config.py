@@ -35,7 +35,7 @@ class TrainConfig:
     rule: Literal["td", "tc"] = "tc"
     """td: one rate for all weights. tc: temporal coherence, each weight finds its own."""
     rate: str = ""
-    """0.1, or over the run 0.5>0.01 (linear), 1>>0.1 (exponential), 0.1,0.01@0.5 (steps). Default: 0.1 td, 1 tc."""
+    """0.1, or over the run 0.5>0.01 (linear), 0.1,0.01@0.5 (steps). Default: 0.1 td, 1 tc."""
     of: Literal["afterstates", "states"] = "afterstates"
     """What values are of: the board after the move, or before it (choosing then averages over chance)."""
     direction: Literal["forward", "backward"] = "forward"
