@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from slow_batch import BatchLearner
 
 from afterstate import games
 from afterstate.arena.evaluate import Player
@@ -21,7 +22,6 @@ from afterstate.games.board import pack
 from afterstate.games.chance import seed_of
 from afterstate.games.errors import Mistake
 from afterstate.learning.ahead import make_ahead
-from afterstate.learning.batch import BatchLearner
 from afterstate.learning.config import TrainConfig
 from afterstate.learning.gpu.arrange import Arrangement
 from afterstate.learning.gpu.learner import GAMES_A_BLOCK, Learner

@@ -20,10 +20,9 @@ import numpy as np
 from afterstate.games import Game
 from afterstate.games.chance import seed_of
 from afterstate.games.compiler import Array
+from afterstate.learning.rules import AGE_RATE, AGE_SHARE
 from afterstate.values.lanes import symmetric_words
 from afterstate.values.ntuple import Evaluator
-
-from .rules import AGE_RATE, AGE_SHARE
 
 F = np.float32
 NOTHING = np.float32(0)
