@@ -31,7 +31,6 @@ def make_step(options: argparse.Namespace) -> tuple[Any, Any]:
     network = parse_network(options.network, fold=options.fold.bit_length() - 1, by_age=options.by_age)
     found = evaluator(rules, network)
     value, age_of, reads = found.value, found.age or found.offset, found.reads
-    fold: Any = found.fold
     slide, spawn, start = rules.rules.slide, rules.rules.spawn, rules.rules.start
     locate, history = parts(rules, found).locate, history_of(options.decay)
     decay, value_now, by_age = options.decay, options.value == "now", options.by_age
@@ -50,8 +49,7 @@ def make_step(options: argparse.Namespace) -> tuple[Any, Any]:
         sums, hits, touched, ages, entries = room
         if value_now:
             error += value_then - value(weights, board, aux)
-        seen, seen_aux = fold(board, aux)
-        locate(weights, seen, seen_aux, entries)
+        locate(weights, board, aux, entries)
         for i in range(reads):
             collect(sums, hits, touched, entries[i], error)
         if by_age:

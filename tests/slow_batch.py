@@ -82,18 +82,11 @@ class BatchLearner:
         score = int(self.game.rules.value_of_board(board, aux)) if self.game.score_is_value else 0
         return BatchGame(board, aux, rng, score)
 
-    def seen(self, board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64]:
-        """The position as the network sees it."""
-        if self.evaluator.fold is None:
-            return board, aux
-        board, aux = self.evaluator.fold(board, aux)
-        return np.uint64(board), np.uint64(aux)
-
     def places(self, board: np.uint64, aux: np.uint64) -> list[list[int]]:
         """The entries of a position, as eight lanes read them: a list for each lane."""
         e, symmetries = self.evaluator, self.evaluator.network.symmetries
         offset = int(e.offset(board, aux))
-        words = symmetric_words(e.turned(board, aux), symmetries)
+        words = symmetric_words(e.seen(board, aux), symmetries)
         lanes: list[list[int]] = [[] for _ in range(LANES)]
         for pattern, table in enumerate(e.layout.tables):
             for k, word in enumerate(words):
@@ -112,7 +105,7 @@ class BatchLearner:
     def parts(self, board: np.uint64, aux: np.uint64) -> list[np.float32]:
         """What each lane adds to the value of a position."""
         sums = []
-        for places in self.places(*self.seen(board, aux)):
+        for places in self.places(board, aux):
             total = F(0)
             for place in places:
                 total = total + self.read(place)
@@ -170,7 +163,7 @@ class BatchLearner:
 
     def _learn(self, position: tuple[np.uint64, np.uint64], error: np.float32, hits: dict[int, list[int]]) -> None:
         sixteenths = math.floor(error * F(SIXTEENTHS) + F(0.5))
-        for places in self.places(*self.seen(*position)):
+        for places in self.places(*position):
             for place in places:
                 _hit(hits, place, sixteenths)
         if self.evaluator.age is not None:

@@ -51,8 +51,7 @@ class Table:
         stages = self.network.stages
         present = [tile in cells for tile in stages[:-1]] + [max(cells) >= tile for tile in stages[-1:]]
         if self.network.fold:
-            cells, folded = fold(cells, self.network.fold)
-            present = [tile in cells for tile in stages[:-1]] + [folded or max(cells) >= t for t in stages[-1:]]
+            cells = fold(cells, self.network.fold)
         stage = sum(1 << k for k, there in enumerate(present) if there)
         hint = min(aux & (3 if self.game.name == "threes" else 15), 4) - 1 if self.network.by_hint else 0
         if self.network.turned:
@@ -137,15 +136,14 @@ class Table:
         return visits
 
 
-def fold(cells: list[int], limit: int) -> tuple[list[int], bool]:
-    """All tiles above the largest hole one smaller, until the largest is below the limit; and whether any was."""
-    folded = False
+def fold(cells: list[int], limit: int) -> list[int]:
+    """All tiles above the largest hole one smaller, until the largest is below the limit."""
     while max(cells) >= limit:
         holes = [tile for tile in range(SMALLEST_HOLE, max(cells)) if tile not in cells]
         if not holes:
             break
-        cells, folded = [tile - 1 if tile > max(holes) else tile for tile in cells], True
-    return cells, folded
+        cells = [tile - 1 if tile > max(holes) else tile for tile in cells]
+    return cells
 
 
 def to_the_left(cells: list[int], action: int) -> list[int]:

@@ -160,7 +160,7 @@ UNDER_WAY: dict[str, dict[str, Any]] = {
     "ahead": {"start": "ahead", "stages": "64,128"},
     "two threads": {"threads": 2},
 }
-NOT_KEPT = {"folded", "age"}  # written anew before they are read
+NOT_KEPT = {"age"}  # written anew before they are read
 
 
 def one_after_another(config: TrainConfig) -> CpuTrainer:

@@ -23,7 +23,7 @@ from .config import TrainConfig, check_entries, check_memory
 from .forward import forward_afterstates
 from .restoring import check_state
 from .rules import NO_MEMORY, fresh_weights, promote_all
-from .seat import BEST, BY_AGE, GAMES, MOVES, NO_STATE, POINTS, REPLAYS, Seat, new_seat
+from .seat import BEST, BY_AGE, GAMES, MOVES, POINTS, REPLAYS, Seat, new_seat
 from .states import forward_states
 from .trainer import SOFTNESS, TOO_LARGE, Tally
 
@@ -155,9 +155,9 @@ class CpuTrainer:
         }
         if self.averaged:
             found |= {"mean": self.mean, "averaged": np.array([self.averaged], np.int64)}
-        left_out = NO_STATE if self.network.by_age else NO_STATE + BY_AGE
+        left_out = "" if self.network.by_age else BY_AGE
         for k, seat in enumerate(self.seats):
-            found |= {f"seat{k}.{name}": array for name, array in seat._asdict().items() if name not in left_out}
+            found |= {f"seat{k}.{name}": array for name, array in seat._asdict().items() if name != left_out}
         return found
 
     def restore(self, state: Mapping[str, Array]) -> None:

@@ -65,11 +65,10 @@ def far_reads(evaluator: Evaluator) -> Array:
 
 
 def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
-    slide, turned, offset = game.rules.slide, evaluator.turned, evaluator.offset
+    slide, seen, offset = game.rules.slide, evaluator.seen, evaluator.offset
     network = evaluator.network
     entries, reads = entries_of(evaluator.layout, network.symmetries, CANDIDATES), np.int64(network.reads)
-    several, turns, folds = network.sets > 1, network.turned, bool(network.fold)
-    fold, far = evaluator.fold or turned, far_reads(evaluator)
+    several, changed, far = network.sets > 1, network.turned or bool(network.fold), far_reads(evaluator)
 
     @rule_for("look", key, inline=True)
     def look(rows: Array, weights: Array, seat: Seat, g: int) -> None:
@@ -81,23 +80,15 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
             n += np.int64(after != board)
         seat.legal[g] = n
         index = seat.entries[g]
-        if folds:
+        if changed:
             for k in range(n):
-                seen, seat.folded[g, k] = fold(seat.afters[g, k], seat.auxes[g, k])
-                seat.seen[g, k] = turned(seen, seat.folded[g, k])
-            entries(seat.seen[g], index)
-        elif turns:
-            for k in range(n):
-                seat.seen[g, k] = turned(seat.afters[g, k], seat.auxes[g, k])
+                seat.seen[g, k] = seen(seat.afters[g, k], seat.auxes[g, k])
             entries(seat.seen[g], index)
         else:
             entries(seat.afters[g], index)
         for k in range(n):
             if several:
-                if folds:
-                    first = np.uint32(offset(seat.seen[g, k], seat.folded[g, k]))
-                else:
-                    first = np.uint32(offset(seat.afters[g, k], seat.auxes[g, k]))
+                first = np.uint32(offset(seat.afters[g, k], seat.auxes[g, k]))
                 for i in range(reads):
                     index[CANDIDATES * i + k] += first
             for j in range(len(far)):
@@ -177,12 +168,12 @@ def _push(evaluator: Evaluator, key: str) -> Callable[..., Any]:
 def _locate(evaluator: Evaluator, key: str) -> Callable[..., Any]:
     network = evaluator.network
     entries, reads = entries_of(evaluator.layout, network.symmetries, 1), np.int64(network.reads)
-    turned, offset, several = evaluator.turned, evaluator.offset, network.sets > 1
+    seen, offset, several = evaluator.seen, evaluator.offset, network.sets > 1
 
     @rule_for("locate", key)
     def locate(weights: Array, board: np.uint64, aux: np.uint64, target: Array) -> None:
         """The entries of a position, asked for from the memory."""
-        entries(turned(board, aux), target)
+        entries(seen(board, aux), target)
         first = np.uint32(offset(board, aux)) if several else np.uint32(0)
         for i in range(reads):
             target[i] += first

@@ -22,9 +22,7 @@ TILES = 32  # tallies by largest tile
 LONGEST = 1 << 17  # moves: more than any 2048 game can last
 LINE = 128  # bytes that a processor fetches together: two cache lines
 
-# Not in checkpoints: it follows from the settings, or is written anew before it is read.
-NO_STATE = ("folded",)
-BY_AGE = ("age",)  # in those of networks by age only
+BY_AGE = "age"  # in checkpoints of networks by age only
 
 # Places in `tally`.
 GAMES, MOVES, POINTS, BEST, REPLAYS, TALLY = 0, 1, 2, 3, 4, 5
@@ -45,7 +43,6 @@ class Seat(NamedTuple):
     auxes: Array  # [S, 8] uint64
     rewards: Array  # [S, 8] int64
     seen: Array  # [S, 8] uint64, the afterstates as the tables see them
-    folded: Array  # [S, 8] uint64, their aux as the tables see it
     entries: Array  # [S, 4 m] uint32, their entries
     here: Array  # [S, m] uint32, entries of the position itself (values of states)
     ring: Array  # [S, h, m] uint32, entries of the positions that wait for their update
@@ -81,7 +78,6 @@ def new_seat(game: Game, network: Network, history: int, seed: int, thread: int,
         auxes=np.zeros((SLOTS, 8), words),
         rewards=np.zeros((SLOTS, 8), counts),
         seen=np.zeros((SLOTS, 8), words),
-        folded=np.zeros((SLOTS, 8), words),
         entries=np.zeros((SLOTS, CANDIDATES * reads), np.uint32),
         here=np.zeros((SLOTS, reads), np.uint32),
         ring=np.zeros((SLOTS, history, reads), np.uint32),

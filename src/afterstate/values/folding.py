@@ -10,10 +10,7 @@ The value is that of the board as it is seen. One might expect twice as much: ev
 twice as much. But to get there is so much harder that less than the same is to be expected, and values that are
 doubled run away where a fold is met too often.
 
-The aux of a folded position says that it was folded. A network with a stage at the limit reads it: large positions
-then begin with what smaller ones have learnt, and go their own way once they have learnt something.
-
-Threes! folds in the same way, by indices; its aux, the hint above all, stays what it is.
+Threes! folds in the same way, by indices, and keeps its hint.
 """
 
 from __future__ import annotations
@@ -29,7 +26,6 @@ from ..games.g2048 import exponent_at
 from ..games.game import Game
 
 SMALLEST_HOLE = np.uint64(6)  # 64, in Threes! 24: below it, a missing tile is soon there again
-FOLDED = np.uint64(1 << 32)  # in the aux of a position: it was folded. No game has a use for this bit
 FIFTEEN = np.uint64(15)
 
 
@@ -58,29 +54,22 @@ def halve(board: Board, aux: np.uint64) -> tuple[Board, np.uint64, bool]:
 
 
 @rule
-def within_nibbles(board: Board, aux: np.uint64) -> tuple[Board, bool]:
-    """A board with tiles past 32768, halved until every tile is a nibble, and whether anything was."""
-    folded, found = False, True
+def within_nibbles(board: Board, aux: np.uint64) -> Board:
+    """A board with tiles past 32768, halved until every tile is a nibble."""
+    found = True
     while aux != ZERO and found:
         board, aux, found = halve(board, aux)
-        folded = folded or found
-    return board, folded
+    return board
 
 
 def make_fold(game: Game, limit: int) -> Callable[..., Any]:
-    """`fold(board, aux) -> board, aux`: the position as the tables see it.
-
-    The new aux is FOLDED if anything was halved, and in Threes! what it was.
-    """
+    """`fold(board, aux)`: the board as the tables see it."""
     first, large_in_aux = np.uint64(limit), game.name == "2048"
 
     @rule_for("fold", limit, large_in_aux)
-    def fold(board: Board, aux: np.uint64) -> tuple[Board, np.uint64]:
-        folded, kept = False, aux
-        if large_in_aux:
-            kept = ZERO
-            if aux != ZERO:
-                board, folded = within_nibbles(board, aux)
+    def fold(board: Board, aux: np.uint64) -> Board:
+        if large_in_aux and aux != ZERO:
+            board = within_nibbles(board, aux)
         level = FIFTEEN if tiles_above(board, first - ONE) != ZERO else ZERO
         while level >= first:
             if holds(board, level):
@@ -90,8 +79,7 @@ def make_fold(game: Game, limit: int) -> Callable[..., Any]:
                 if hole < SMALLEST_HOLE:
                     break
                 board -= tiles_above(board, hole)
-                folded = True
             level -= ONE
-        return board, kept | FOLDED if folded else kept
+        return board
 
     return fold

@@ -19,7 +19,7 @@ from ..games.compiler import Array, rule_for
 from ..games.errors import Mistake
 from ..games.game import Game
 from .ages import make_age
-from .folding import FOLDED, make_fold
+from .folding import make_fold
 from .lanes import sum_of_one
 from .layout import Layout, layout_of
 from .patterns import HINTS, Network
@@ -39,9 +39,10 @@ class Evaluator:
     size: int  # of the weights: all tables, and the one of ages
     reads: int  # entries that make up a value
     value: Callable[..., Any]  # (weights, board, aux) -> float32, on the CPU
-    turned: Callable[..., Any]  # (board, aux) -> the board as the tables see it
+    turned: Callable[..., Any]  # (board, aux) -> the board, in a turned network so that the slide went left
+    seen: Callable[..., Any]  # (board, aux) -> the board as the tables see it: folded and turned
     offset: Callable[..., Any]  # (board, aux) -> first entry of its set of tables
-    fold: Callable[..., Any] | None = None  # (board, aux) -> board, aux, where the network folds
+    fold: Callable[..., Any] | None = None  # (board, aux) -> board, where the network folds
     age: Callable[..., Any] | None = None  # (board, aux) -> the place of its age, in networks by age
 
     def new_weights(self, value: float = 0.0) -> Array:
@@ -59,22 +60,21 @@ def evaluator(game: Game, network: Network) -> Evaluator:
         raise Mistake("2048 shows no hint: tables by hint are for threes and threes-phone")
     if network.fold and game.name in PRACTICE:
         raise Mistake(f"{game.name} has one scale only: leave out --fold")
-    if network.fold and network.stages and network.stages[-1] != network.fold:
-        raise Mistake("a folded network has its last stage where it folds: give --stages and --fold the same tile")
+    if network.fold and network.stages:
+        raise Mistake("a folded network sees no large tiles that stages could tell apart: give --fold or --stages")
     for stage in network.stages:
         if not 0 < stage < min(16, len(game.tiles)):
             raise Mistake(f"a stage needs a tile from {game.tiles[1]} to {game.tiles[min(15, len(game.tiles) - 1)]}")
     layout = layout_of(network)
     total = sum_of_one(layout, network.symmetries)
     turned, offset = _turned(network), _offset(game, network, layout.entries)
+    fold = make_fold(game, network.fold) if network.fold else None
+    seen = turned if fold is None else _folded(fold, turned, game.name, network.key)
 
     @rule_for("value", game.name, network.key)
     def value(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
-        return total(weights, turned(board, aux), offset(board, aux))  # type: ignore[no-any-return]
+        return total(weights, seen(board, aux), offset(board, aux))  # type: ignore[no-any-return]
 
-    fold = make_fold(game, network.fold) if network.fold else None
-    if fold is not None:
-        value = _folded(value, fold, game.name, network.key)
     size = layout.entries * network.sets
     age = make_age(game, size) if network.by_age else None
     if age is not None:
@@ -88,19 +88,18 @@ def evaluator(game: Game, network: Network) -> Evaluator:
         reads=network.reads,
         value=value,
         turned=turned,
+        seen=seen,
         offset=offset,
         fold=fold,
         age=age,
     )
 
 
-def _folded(plain: Callable[..., Any], fold: Callable[..., Any], *key: object) -> Callable[..., Any]:
-    """The value of a position by that of the folded one."""
-
+def _folded(fold: Callable[..., Any], turned: Callable[..., Any], *key: object) -> Callable[..., Any]:
     @rule_for("folded", *key)
-    def folded(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
-        board, aux = fold(board, aux)
-        return plain(weights, board, aux)  # type: ignore[no-any-return]
+    def folded(board: np.uint64, aux: np.uint64) -> np.uint64:
+        """The board brought down, then turned."""
+        return turned(fold(board, aux), aux)  # type: ignore[no-any-return]
 
     return folded
 
@@ -128,13 +127,12 @@ def _turned(network: Network) -> Callable[..., Any]:
 def _offset(game: Game, network: Network, entries: int) -> Callable[..., Any]:
     """The first entry of the set of tables for a position: by stage, then by hint.
 
-    Stage bit k says that tile k is there; for the largest listed tile, that one at least as large is, or was before
-    the board was folded.
+    Stage bit k says that tile k is there; for the largest listed tile, that one at least as large is.
     """
     lower = tuple(np.uint64(stage) for stage in network.stages[:-1]) or (ZERO,)
     listed = len(network.stages[:-1])
     below = np.uint64(network.stages[-1] - 1) if network.stages else ZERO
-    top, some, folds = np.uint64(1 << listed), bool(network.stages), bool(network.fold)
+    top, some = np.uint64(1 << listed), bool(network.stages)
     by_hint, size = network.by_hint, np.uint64(entries)
     hint_bits = np.uint64(3 if game.name == "threes" else 15)
 
@@ -142,7 +140,7 @@ def _offset(game: Game, network: Network, entries: int) -> Callable[..., Any]:
     def offset(board: np.uint64, aux: np.uint64) -> np.uint64:
         chosen = ZERO
         if some:
-            if tiles_above(board, below) != ZERO or (folds and aux & FOLDED != ZERO):
+            if tiles_above(board, below) != ZERO:
                 chosen |= top
             for k in range(listed):
                 if holds(board, lower[k]):

@@ -47,7 +47,7 @@ def make_after_value(lesson: Lesson) -> Callable[..., Any]:
     def after_value(weights: Array, after: np.uint64, aux: np.uint64) -> Any:
         """Summed pair by pair, as on the CPU: the same value to the last bit."""
         usual = weights[age_of(after, aux)] if by_age else NOTHING
-        after, aux = see(after, aux)
+        after = see(after, aux)
         low = (part(weights, after, aux, 0, 1) + part(weights, after, aux, 1, 1)) + (
             part(weights, after, aux, 2, 1) + part(weights, after, aux, 3, 1)
         )

@@ -110,7 +110,7 @@ class Lesson:
 
     @property
     def view(self) -> Callable[..., Any] | None:
-        """(board, aux) -> board, aux: how a folded network sees a position."""
+        """(board, aux) -> board: how a folded network sees a position."""
         return self.evaluator.fold
 
     @property
@@ -134,13 +134,12 @@ class Lesson:
     @property
     def needs_aux(self) -> bool:
         """Does the worth of a move depend on more than the board after it?"""
-        staged_fold = self.view is not None and bool(self.evaluator.network.stages)
-        return self.of_states or self.tables.by_aux or staged_fold
+        return self.of_states or self.tables.by_aux
 
 
 @rule
-def as_it_is(board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64]:
-    return board, aux
+def as_it_is(board: np.uint64, aux: np.uint64) -> np.uint64:
+    return board
 
 
 def make_worth(lesson: Lesson) -> Callable[..., Any]:
@@ -177,7 +176,7 @@ def make_expectation(lesson: Lesson) -> Callable[..., Any]:
 def make_best(lesson: Lesson, worth: Callable[..., Any], view: Callable[..., Any] | None) -> Callable[..., Any]:
     """best_move(weights, rows, board, aux, lane): the best move, and its afterstate as the tables see it.
 
-    -> total, value, after, after_aux, reward, seen, seen_aux; after is 0 if no move is legal. A folded network
+    -> total, value, after, after_aux, reward, seen; after is 0 if no move is legal. A folded network
     folds every afterstate once, in the lane that slid it; `worth` reads what is seen.
     """
     slide, see = lesson.game.rules.slide, view or as_it_is
@@ -195,9 +194,8 @@ def make_best(lesson: Lesson, worth: Callable[..., Any], view: Callable[..., Any
     @device
     def best_move(weights: Array, rows: Array, board: np.uint64, aux: np.uint64, lane: int) -> Any:
         after, after_aux, reward = slide(rows, board, aux, lane & 3)
-        seen, seen_aux = see(after, after_aux)
         info = int32(reward) | int32(LEGAL if after != board else 0)
-        held = exchange(seen, seen_aux, info)
+        held = exchange(see(after, after_aux), after_aux, info)
         b0, b1, b2, b3 = board_of(held, 0), board_of(held, 1), board_of(held, 2), board_of(held, 3)
         i0, i1, i2, i3 = info_of(held, 0), info_of(held, 1), info_of(held, 2), info_of(held, 3)
         v0, v1, v2, v3 = sum_lanes_4(
@@ -216,13 +214,11 @@ def make_best(lesson: Lesson, worth: Callable[..., Any], view: Callable[..., Any
         if better(i3, v3, total, which):
             total, value, chosen, info, which = v3 + float32(i3 & REWARD), v3, b3, i3, int32(3)
         lane_of_it = max(which, int32(0))
-        seen_aux = aux_of(held, lane_of_it)
-        real, real_aux = chosen, seen_aux
+        real, real_aux = chosen, aux_of(held, lane_of_it)
         if folds:
-            held = exchange(after, after_aux, info)
-            real, real_aux = board_of(held, lane_of_it), aux_of(held, lane_of_it)
+            real = board_of(exchange(after, after_aux, info), lane_of_it)
             real = real if which >= 0 else ZERO
-        return total, value, real, real_aux, info & REWARD, chosen, seen_aux
+        return total, value, real, real_aux, info & REWARD, chosen
 
     return best_move
 
@@ -287,9 +283,7 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
             return
         before, before_aux = slots.before[g], slots.before_auxes[g]
         gain, value_before = slots.gains[g], slots.values[g]
-        total, value, after, after_aux, reward, seen, seen_aux = best_move(
-            weights, rows, slots.boards[g], slots.auxes[g], lane
-        )
+        total, value, after, after_aux, reward, seen = best_move(weights, rows, slots.boards[g], slots.auxes[g], lane)
         owned, age, age_before, hit_age = int32(0), ZERO, slots.ages[g], ZERO
         if by_age and after != ZERO:
             age = age_of(slots.boards[g], slots.auxes[g])  # a slide keeps it
@@ -310,7 +304,7 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
             if after == ZERO:
                 finish(rows, g, slots, stats)
             else:
-                slots.before[g], slots.before_auxes[g], slots.values[g] = seen, seen_aux, value
+                slots.before[g], slots.before_auxes[g], slots.values[g] = seen, after_aux, value
                 slots.gains[g] = go_on(g, slots, after, after_aux, reward)
 
     return choose
@@ -358,9 +352,7 @@ def make_choose_traces(lesson: Lesson) -> Any:
             return
         traces = slots.traces
         first, length = int32(traces.firsts[g]), int32(traces.lengths[g])
-        total, value, after, after_aux, reward, seen, seen_aux = best_move(
-            weights, rows, slots.boards[g], slots.auxes[g], lane
-        )
+        total, value, after, after_aux, reward, seen = best_move(weights, rows, slots.boards[g], slots.auxes[g], lane)
         age = age_of(slots.boards[g], slots.auxes[g]) if by_age else ZERO  # a slide keeps it
         if by_age and after != ZERO:
             value += weights[age]
@@ -396,7 +388,7 @@ def make_choose_traces(lesson: Lesson) -> Any:
                     finish(rows, g, slots, stats)
             else:
                 place = (first + length) % history
-                traces.boards[place, g], traces.auxes[place, g] = seen, seen_aux
+                traces.boards[place, g], traces.auxes[place, g] = seen, after_aux
                 traces.targets[place, g], traces.ages[place, g] = value, age
                 length += 1
                 slots.before[g], slots.values[g] = seen, value
@@ -421,7 +413,7 @@ def make_choose_states(lesson: Lesson) -> Any:
         before, before_aux = slots.before[g], slots.before_auxes[g]
         gain, value_before = slots.gains[g], slots.values[g]
         value = sum_lanes(worth(weights, board, aux, lane, 1))
-        _, _, after, after_aux, reward, _, _ = best_move(weights, rows, board, aux, lane)
+        _, _, after, after_aux, reward, _ = best_move(weights, rows, board, aux, lane)
         ended = after == ZERO
         owned = int32(0)
         if before != ZERO:
