@@ -51,8 +51,7 @@ class Table:
         stages = self.network.stages
         present = [tile in cells for tile in stages[:-1]] + [max(cells) >= tile for tile in stages[-1:]]
         if self.network.fold:
-            cells, folds = fold(cells, self.network.fold)
-            present = [tile in cells for tile in stages[:-1]] + [folds > 0 or max(cells) >= t for t in stages[-1:]]
+            cells = fold(cells, self.network.fold)
         stage = sum(1 << k for k, there in enumerate(present) if there)
         hint = min(aux & (3 if self.game.name == "threes" else 15), 4) - 1 if self.network.by_hint else 0
         if self.network.turned:
@@ -145,15 +144,14 @@ class Table:
         return visits
 
 
-def fold(cells: list[int], limit: int) -> tuple[list[int], int]:
-    """All tiles above the largest hole one smaller, until the largest is below the limit; and how often that was."""
-    folds = 0
+def fold(cells: list[int], limit: int) -> list[int]:
+    """All tiles above the largest hole one smaller, until the largest is below the limit."""
     while max(cells) >= limit:
         holes = [tile for tile in range(SMALLEST_HOLE, max(cells)) if tile not in cells]
         if not holes:
             break
-        cells, folds = [tile - 1 if tile > max(holes) else tile for tile in cells], folds + 1
-    return cells, folds
+        cells = [tile - 1 if tile > max(holes) else tile for tile in cells]
+    return cells
 
 
 def to_the_left(cells: list[int], action: int) -> list[int]:

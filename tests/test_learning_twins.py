@@ -76,7 +76,7 @@ EVERY_WAY: dict[str, dict[str, Any]] = {
     "states-backward": {"rule": "td", **STATES, **BACK},
     "threes-0.5": {"game": "threes", "rule": "tc", "decay": 0.5},
     "threes-by-hint": {"game": "threes", "rule": "td", "by_hint": True, "stages": "24", "by_age": True},
-    "threes-fold": {"game": "threes", "rule": "tc", "fold": "96", "stages": "96"},
+    "threes-fold": {"game": "threes", "rule": "tc", "fold": "96"},
     "threes-backward": {"game": "threes", "rule": "tc", "decay": 0.5, **BACK},
     "threes-backward-by-hint": {
         "game": "threes",

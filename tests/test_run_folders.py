@@ -157,11 +157,10 @@ def test_a_model_says_what_its_values_are_of_and_of_which_rules(tmp_path: Path) 
 UNDER_WAY: dict[str, dict[str, Any]] = {
     "threes": {"game": "threes"},
     "threes-phone": {"game": "threes-phone"},
-    "carousel": {"start": "carousel"},
-    "restart": {"start": "restart"},
+    "ahead": {"start": "ahead", "stages": "64,128"},
     "two threads": {"threads": 2},
 }
-NOT_KEPT = {"folded", "age"}  # written anew before they are read
+NOT_KEPT = {"age"}  # written anew before they are read
 
 
 def one_after_another(config: TrainConfig) -> CpuTrainer:
@@ -190,8 +189,6 @@ def test_a_stopped_and_resumed_run_equals_a_straight_one(
     run.train(stop_early)
     assert 50 < run.progress.games < 150
     assert all((seat.length > 0).any() for seat in seats)
-    assert name != "carousel" or seats[0].pool_count.sum() > 0
-    assert name not in ("carousel", "restart") or (seats[0].origin == 1).any()
     Run.resume(tmp_path / "stopped", make=one_after_another).train()
     weights = [open_model(tmp_path / which / "last.safetensors").weights for which in ("straight", "stopped")]
     assert np.array_equal(*weights)
@@ -226,8 +223,8 @@ def test_a_restored_trainer_holds_every_number_of_the_stored_one(
         different = {f for f in Seat._fields if not np.array_equal(getattr(ours, f), getattr(theirs, f))}
         assert different <= NOT_KEPT
     assert np.array_equal(fresh.memory, stored.memory)
-    assert np.array_equal(fresh.mean, stored.mean)
-    assert not np.array_equal(fresh.mean, fresh._weights)
+    assert np.array_equal(fresh.mean, stored.mean, equal_nan=True)
+    assert not np.array_equal(fresh.mean, fresh._weights, equal_nan=True)
     assert (fresh.done, fresh.averaged, fresh.coherent) == (stored.done, 2, True)
     assert fresh.done >= 120 * config.threads
     for trainer in (stored, fresh):

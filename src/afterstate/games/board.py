@@ -26,13 +26,9 @@ S3, S4, S7, S8, S12, S16, S20, S24, S32, S48 = (np.uint64(n) for n in (3, 4, 7, 
 S56 = np.uint64(56)
 NIBBLE, ROW = np.uint64(0xF), np.uint64(0xFFFF)
 LOW_BITS = np.uint64(0x1111_1111_1111_1111)
-EVENS, CARRIES = (
-    np.uint64(0x0F0F_0F0F_0F0F_0F0F),
-    np.uint64(0x1010_1010_1010_1010),
-)  # every other nibble; the bits above
-BYTES = np.uint64(0x0101_0101_0101_0101)
-LOW_BYTES = np.uint64(0x0101_0101_0101_0101)
-LOW_NIBBLES, HIGH_BITS = np.uint64(0x0F0F_0F0F_0F0F_0F0F), np.uint64(0x8080_8080_8080_8080)  # of every byte
+# Of every byte: the lowest bit, the low nibble, the bit above that, and the highest bit.
+LOW_BYTES, LOW_NIBBLES = np.uint64(0x0101_0101_0101_0101), np.uint64(0x0F0F_0F0F_0F0F_0F0F)
+CARRIES, HIGH_BITS = np.uint64(0x1010_1010_1010_1010), np.uint64(0x8080_8080_8080_8080)
 COLUMN_0, COLUMN_1 = np.uint64(0x000F_000F_000F_000F), np.uint64(0x00F0_00F0_00F0_00F0)
 COLUMN_2, COLUMN_3 = np.uint64(0x0F00_0F00_0F00_0F00), np.uint64(0xF000_F000_F000_F000)
 ROW_1, ROW_2 = np.uint64(0x0000_0000_FFFF_0000), np.uint64(0x0000_FFFF_0000_0000)
@@ -167,8 +163,8 @@ def holds(board: Board, tile: np.uint64) -> bool:
 @rule
 def tiles_above(board: Board, tile: np.uint64) -> np.uint64:
     """The lowest bit of every nibble larger than `tile`; even and odd nibbles are compared by a carry."""
-    lift = BYTES * (NIBBLE - tile)
-    evens, odds = (board & EVENS) + lift, ((board >> S4) & EVENS) + lift
+    lift = LOW_BYTES * (NIBBLE - tile)
+    evens, odds = (board & LOW_NIBBLES) + lift, ((board >> S4) & LOW_NIBBLES) + lift
     return ((evens & CARRIES) >> S4) | (odds & CARRIES)
 
 

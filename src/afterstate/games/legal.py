@@ -18,8 +18,6 @@ from .board import LEFT, LOW_BITS, ONE, RIGHT, ROW, S3, S16, S32, S48, TWO, ZERO
 from .compiler import Array, kernel, rule, rule_for
 from .game import Game
 
-ALL_MOVES = 0b1111  # bit a is set if action a is legal: up, right, down, left
-
 
 @rule
 def has_full_nibble(board: Board) -> bool:

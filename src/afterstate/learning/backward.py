@@ -52,13 +52,13 @@ def sweep_back(part: Parts, coherent: bool) -> Callable[..., Any]:
 RING = 2  # places that `sweep_back` needs
 
 
-def backward(game: Game, network: Network, coherent: bool, of_states: bool, start: int) -> Callable[..., Any]:
+def backward(game: Game, network: Network, coherent: bool, of_states: bool, ahead: bool) -> Callable[..., Any]:
     """The backward loop, on values of afterstates or of states."""
-    part = parts(game, evaluator(game, network), start)
+    part = parts(game, evaluator(game, network), ahead)
     sweep = sweep_back(part, coherent)
     what = "states" if of_states else "afterstates"
     choose = chooser(expectation(game, network, part.key) if of_states else part.total, part.key, what)
-    look, open_episode, close, note, spawn = part.look, part.open, part.close, part.note, game.rules.spawn
+    look, open_episode, close, spawn = part.look, part.open, part.close, game.rules.spawn
 
     @kernel(
         "backward", part.key, coherent, what, title=f"the {network.name} trainer for {game.name}, {what}, backward"
@@ -82,7 +82,6 @@ def backward(game: Game, network: Network, coherent: bool, of_states: bool, star
                     seat.path_rewards[g, t] = np.float32(seat.gain[g])
                 if n:
                     best, _ = choose(weights, seat, g)
-                    note(seat, g)
                     if not of_states:
                         seat.path_boards[g, t], seat.path_auxes[g, t] = seat.afters[g, best], seat.auxes[g, best]
                         seat.path_rewards[g, t] = np.float32(seat.gain[g] + seat.rewards[g, best])

@@ -92,12 +92,12 @@ def _expectation_by_outcomes(game: Game, ev: Evaluator, key: str) -> Callable[..
     return expect
 
 
-def forward_states(game: Game, network: Network, coherent: bool, history: int, start: int) -> Callable[..., Any]:
+def forward_states(game: Game, network: Network, coherent: bool, history: int, ahead: bool) -> Callable[..., Any]:
     """The forward loop on values of states: V(s) moves toward r + V(next s), that of the last one toward 0."""
-    part = parts(game, evaluator(game, network), start)
+    part = parts(game, evaluator(game, network), ahead)
     choose, locate, push = chooser(expectation(game, network, part.key), part.key, "states"), part.locate, part.push
     look, total_of, own = part.look, part.total_of, part.own
-    open_episode, close, note, spawn = part.open, part.close, part.note, game.rules.spawn
+    open_episode, close, spawn = part.open, part.close, game.rules.spawn
     learn = adjust_coherently if coherent else adjust
 
     @kernel(
@@ -129,7 +129,6 @@ def forward_states(game: Game, network: Network, coherent: bool, history: int, s
                     push(seat, g, ring[t % history])
                 if n:
                     best, _ = choose(weights, seat, g)
-                    note(seat, g)
                     seat.board[g], seat.aux[g], placed, seat.rng[g] = spawn(
                         seat.afters[g, best], seat.auxes[g, best], seat.rng[g]
                     )

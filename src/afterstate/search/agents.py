@@ -97,7 +97,7 @@ def make_agent(spec: str, game: Game, model: Model | None = None) -> Agent:
     known = need_model(spec, model)
     if wanted.name == "mcts":
         return players.mcts_agent(wanted, game, known)
-    if wanted.name == "greedy" and players.downgrade_settings(wanted, game, known) == players.NO_DOWNGRADE:
+    if wanted.name == "greedy" and "downgrade" not in wanted.options:
         from .greedy import greedy_agent
 
         return greedy_agent(game, known)

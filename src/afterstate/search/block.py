@@ -15,7 +15,7 @@ import numpy as np
 from afterstate.games.block import CELLS, GIVEN, LARGEST_LINK, LINKS, MASKS, THIRD, slide
 from afterstate.games.board import ONE, S4, ZERO, Board, symmetry, tile_at, tiles_above
 from afterstate.games.compiler import Array, rule
-from afterstate.values.folding import SMALLEST_HOLE, halve
+from afterstate.values.folding import halve
 
 from .kinds import NOWHERE
 
@@ -39,7 +39,7 @@ def as_practised(turned: Board) -> Board:
     """The position of the practice that a turned board is; 0 if it is none."""
     seen = at_this_scale(turned)
     if seen == ZERO and tiles_above(turned, LARGEST) != ZERO:
-        smaller, _, found = halve(turned, ZERO, np.uint64(SMALLEST_HOLE))
+        smaller, _, found = halve(turned, ZERO)
         if found:
             seen = at_this_scale(smaller)
     return seen

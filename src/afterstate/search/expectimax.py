@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from afterstate.games import Game
-from afterstate.games.board import Board, count, empty_cells, smallest_symmetric
+from afterstate.games.board import Board, smallest_symmetric
 from afterstate.games.chance import mix
 from afterstate.games.compiler import Array, rule, rule_for
 
@@ -42,12 +42,6 @@ MOVES = 4
 S32, S40 = np.uint64(32), np.uint64(40)
 SHARES = 2.0**62  # a probability as a whole number
 GENERATION, NODES, STOPPED = 0, 1, 2  # fields of `meter`
-# Layers by the number of empty cells: the fewer, the more dangerous, and the cheaper to look far.
-# In Threes! two thirds of the cells are always taken, and hints branch as much as cells.
-AUTO_LAYERS = {
-    "2048": np.array([4, 4, 4, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2], np.int64),
-    "threes": np.array([4, 4, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2], np.int64),
-}
 
 
 class Desk(NamedTuple):
@@ -100,7 +94,6 @@ class Expectimax(NamedTuple):
 
     root_values: Callable[..., Any]  # (desk, board, aux, layers, prune, out)
     deepen: Callable[..., Any]  # (desk, board, aux, nodes, seconds, prune, out) -> rounds
-    layers_for: Callable[..., Any]  # (board) -> layers of `auto`
 
 
 def make_weigh(game: Game, leaves: Leaves) -> Callable[..., Any]:
@@ -274,22 +267,11 @@ def make_deepen(root_values: Callable[..., Any], narrow: bool, *key: object) -> 
     return deepen
 
 
-def make_layers_for(game: Game) -> Callable[..., Any]:
-    """`layers_for(board)`: the layers of `auto`."""
-    by_empty_cells = AUTO_LAYERS.get(game.name, AUTO_LAYERS["threes"])
-
-    @rule_for("layers for", game.name == "2048")
-    def layers_for(board: Board) -> Number:
-        return by_empty_cells[np.int64(count(empty_cells(board)))]
-
-    return layers_for
-
-
 def make_expectimax(game: Game, leaves: Leaves, use_table: bool = True, narrow: bool = False) -> Expectimax:
     """The searches, compiled for this game and these leaves."""
     key = (game.key, leaves.key, use_table, narrow)
     root_values = make_root_values(game, leaves, use_table, narrow)
-    return Expectimax(root_values, make_deepen(root_values, narrow, *key), make_layers_for(game))
+    return Expectimax(root_values, make_deepen(root_values, narrow, *key))
 
 
 def best_of_values() -> Callable[..., Any]:

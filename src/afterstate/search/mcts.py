@@ -5,7 +5,7 @@ so far. One iteration walks down, choosing moves by PUCT on values scaled to the
 the game's own chance choose outcomes, until it meets a position that is not in the tree. That position is added, its
 four afterstates are read from the network, and the best r + V is carried back up with the rewards on the way.
 
-A move starts with what the network says of its afterstate, counted as `trust` visits. The part of the tree under the
+A move starts with what the network says of its afterstate, counted as one visit. The part of the tree under the
 position that really came up is kept for the next move.
 """
 
@@ -47,13 +47,6 @@ class Tree(NamedTuple):
     spread: Array  # [2] float64: smallest and largest value seen
 
 
-class Settings(NamedTuple):
-    """How the tree grows."""
-
-    c: float  # how much is explored
-    trust: float  # visits that the network's word counts
-
-
 def new_tree(positions: int) -> Tree:
     four = (positions, 4)
     return Tree(
@@ -74,8 +67,8 @@ def new_tree(positions: int) -> Tree:
 class Mcts(NamedTuple):
     """The compiled search of a game on some leaves."""
 
-    search: Callable[..., Any]  # (rows, weights, notes, tree, board, aux, rng, iterations, seconds, settings) -> rng
-    root_values: Callable[..., Any]  # (tree, settings, out)
+    search: Callable[..., Any]  # (rows, weights, notes, tree, board, aux, rng, iterations, seconds, c) -> rng
+    root_values: Callable[..., Any]  # (tree, out)
     most_visited: Callable[..., Any]  # (tree) -> action
 
 
@@ -103,20 +96,19 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
         return best
 
     @rule_for("mcts mean")
-    def mean(tree: Tree, node: Number, action: Number, trust: float) -> Number:
+    def mean(tree: Tree, node: Number, action: Number) -> Number:
         """What a move is worth so far: the mean of its returns and of the network's first word."""
-        weight = tree.counts[node, action] + trust
-        return (tree.totals[node, action] + trust * tree.firsts[node, action]) / weight
+        return (tree.totals[node, action] + tree.firsts[node, action]) / (tree.counts[node, action] + 1.0)
 
     @rule_for("mcts select")
-    def select(tree: Tree, node: Number, settings: Settings) -> Number:
+    def select(tree: Tree, node: Number, c: float) -> Number:
         """The move by PUCT with equal priors on scaled values; NO_MOVE when none is legal."""
         best, best_bound = NO_MOVE, -math.inf
         scale = max(tree.spread[1] - tree.spread[0], 1e-6)
-        explore = settings.c * math.sqrt(tree.visits[node] + 1.0)
+        explore = c * math.sqrt(tree.visits[node] + 1.0)
         for action in range(4):
             if not math.isnan(tree.firsts[node, action]):
-                bound = mean(tree, node, action, settings.trust) / scale + explore / (1.0 + tree.counts[node, action])
+                bound = mean(tree, node, action) / scale + explore / (1.0 + tree.counts[node, action])
                 if bound > best_bound:
                     best, best_bound = action, bound
         return best
@@ -130,12 +122,12 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
         return child
 
     @rule_for("mcts iterate", *key)
-    def iterate(rows: Array, weights: Any, notes: Notes, tree: Tree, rng: np.uint64, settings: Settings) -> np.uint64:
+    def iterate(rows: Array, weights: Any, notes: Notes, tree: Tree, rng: np.uint64, c: float) -> np.uint64:
         """One walk down and back up."""
         node: Number = np.int64(ROOT)
         depth, value = 0, 0.0
         while depth < DEEPEST:
-            action = select(tree, node, settings)
+            action = select(tree, node, c)
             if action == NO_MOVE:
                 break
             after, after_aux, reward = slide(rows, tree.boards[node], tree.auxes[node], action)
@@ -169,7 +161,7 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
         rng: np.uint64,
         iterations: int,
         seconds: float,
-        settings: Settings,
+        c: float,
     ) -> np.uint64:
         """Grow the tree of this position, on what is known of it from the move before."""
         end = now() + seconds if seconds > 0 else math.inf
@@ -181,15 +173,15 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
         for _ in range(iterations):
             if tree.meter[SIZE] == room:
                 break
-            rng = iterate(rows, weights, notes, tree, rng, settings)
+            rng = iterate(rows, weights, notes, tree, rng, c)
             if seconds > 0 and now() >= end:
                 break
         return rng
 
     @rule_for("mcts root values")
-    def root_values(tree: Tree, settings: Settings, out: Array) -> None:
+    def root_values(tree: Tree, out: Array) -> None:
         for action in range(4):
-            out[action] = mean(tree, ROOT, action, settings.trust)
+            out[action] = mean(tree, ROOT, action)
 
     @rule_for("mcts most visited")
     def most_visited(tree: Tree) -> Number:
@@ -199,7 +191,7 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
             if math.isnan(tree.firsts[ROOT, action]):
                 continue
             more = 1.0 if best == NO_MOVE else tree.counts[ROOT, action] - tree.counts[ROOT, best]
-            if more > 0 or (more == 0 and mean(tree, ROOT, action, 1.0) > mean(tree, ROOT, best, 1.0)):
+            if more > 0 or (more == 0 and mean(tree, ROOT, action) > mean(tree, ROOT, best)):
                 best = action
         return best
 
