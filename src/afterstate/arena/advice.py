@@ -13,7 +13,7 @@ import numpy as np
 from afterstate.games import Game, Mistake, State
 from afterstate.games.board import ACTIONS
 from afterstate.games.chance import seed_of
-from afterstate.games.compiler import Array, kernel
+from afterstate.games.compiler import Array, compiled
 from afterstate.search.agents import Agent, Memory
 from afterstate.search.kinds import NO_MOVE
 
@@ -141,7 +141,7 @@ def _play_on(
 def _make_play_on(game: Game, decide: Callable[..., Any], kind: tuple[object, ...], spec: str) -> Callable[..., Any]:
     slide, spawn, largest = game.rules.slide, game.rules.spawn, game.rules.largest
 
-    @kernel("play on", game.key, *kind, title=f"games of {game.title} played on by {spec}")
+    @compiled(title=f"games of {game.title} played on by {spec}")
     def play_on(
         memory: Memory, rows: Array, after: np.uint64, aux: np.uint64, score: int, rngs: Array, results: Array
     ) -> None:

@@ -249,15 +249,3 @@ def compiled(
         return cast(Function, made)
 
     return compile_later if function is None else compile_later(function)
-
-
-def rule(function: Function) -> Function:
-    return compiled(function)
-
-
-def rule_for(*key: object, inline: bool = False) -> Callable[[Function], Function]:
-    return compiled(inline=inline)
-
-
-def kernel(*key: object, title: str | None = None, fastmath: bool = False) -> Callable[[Function], Function]:
-    return compiled(title=title, fastmath=fastmath)

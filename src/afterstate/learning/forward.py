@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..games.compiler import Array, kernel
+from ..games.compiler import Array, compiled
 from ..games.game import Game
 from ..values.lanes import prefetch
 from ..values.ntuple import evaluator
@@ -32,7 +32,7 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
     learn, folds = adjust_coherently if coherent else adjust, bool(network.fold)
     age, by_age = found.age or found.offset, network.by_age  # without ages none is asked for
 
-    @kernel("forward", part.key, coherent, history, title=f"the {network.name} trainer for {game.name}")
+    @compiled(title=f"the {network.name} trainer for {game.name}")
     def train(
         rows: Array,
         weights: Array,

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 from ..games.chance import below, draw
-from ..games.compiler import Array, rule_for
+from ..games.compiler import Array, compiled
 from ..games.game import Game
 from ..values.lanes import entries_of, prefetch
 from ..values.layout import is_small
@@ -77,7 +77,7 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
     several, turns, folds = network.sets > 1, network.turned, bool(network.fold)
     fold, far = evaluator.fold or turned, far_reads(evaluator)
 
-    @rule_for("look", key, inline=True)
+    @compiled(inline=True)
     def look(rows: Array, weights: Array, seat: Seat, g: int) -> None:
         """Slide four ways, find the entries of the legal afterstates, and ask the memory for them."""
         board, aux, n = seat.board[g], seat.aux[g], np.int64(0)
@@ -115,7 +115,7 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
 def _total(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable[..., Any]:
     quarter, folds = np.int64(evaluator.reads // 2), bool(evaluator.network.fold)
 
-    @rule_for("total", key)
+    @compiled
     def total(weights: Array, seat: Seat, g: int, k: int) -> np.float32:
         """V of a candidate. Two sums side by side, because an addition waits for the one before it."""
         index = seat.entries[g]
@@ -131,7 +131,7 @@ def _total(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable
 def chooser(worth: Callable[..., Any], key: str, what: str = "afterstates") -> Callable[..., Any]:
     """`choose(weights, seat, g) -> (k, value)`: the legal move with the largest reward + worth; value 0 if none."""
 
-    @rule_for("choose", key, what, inline=True)
+    @compiled(inline=True)
     def choose(weights: Array, seat: Seat, g: int) -> tuple[int, np.float32]:
         best, value = 0, NOTHING
         for k in range(seat.legal[g]):  # no branches: which move wins cannot be foretold
@@ -146,7 +146,7 @@ def chooser(worth: Callable[..., Any], key: str, what: str = "afterstates") -> C
 def _total_of(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable[..., Any]:
     half = np.int64(evaluator.reads // 2)
 
-    @rule_for("total of", key)
+    @compiled
     def total_of(weights: Array, entries: Array) -> np.float32:
         a, b = np.float32(0), np.float32(0)
         for i in range(half):
@@ -160,7 +160,7 @@ def _total_of(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Calla
 def _pick(evaluator: Evaluator, key: str) -> Callable[..., Any]:
     reads = np.int64(evaluator.reads)
 
-    @rule_for("pick", key)
+    @compiled
     def pick(seat: Seat, g: int, k: int, target: Array) -> None:
         index = seat.entries[g]
         for i in range(reads):
@@ -172,7 +172,7 @@ def _pick(evaluator: Evaluator, key: str) -> Callable[..., Any]:
 def _push(evaluator: Evaluator, key: str) -> Callable[..., Any]:
     reads = np.int64(evaluator.reads)
 
-    @rule_for("push", key)
+    @compiled
     def push(seat: Seat, g: int, target: Array) -> None:
         for i in range(reads):
             target[i] = seat.here[g, i]
@@ -185,7 +185,7 @@ def _locate(evaluator: Evaluator, key: str) -> Callable[..., Any]:
     entries, reads = entries_of(evaluator.layout, network.symmetries, 1), np.int64(network.reads)
     turned, offset, several = evaluator.turned, evaluator.offset, network.sets > 1
 
-    @rule_for("locate", key)
+    @compiled
     def locate(weights: Array, board: np.uint64, aux: np.uint64, target: Array) -> None:
         """The entries of a position, asked for from the memory."""
         entries(turned(board, aux), target)
@@ -201,7 +201,7 @@ def _open(game: Game, stages: tuple[int, ...], start: int, key: str) -> Callable
     fresh, value_of_board, largest = game.rules.start, game.rules.value_of_board, game.rules.largest
     score_is_value, ahead = game.score_is_value, make_ahead(game, stages)
 
-    @rule_for("open", key)
+    @compiled
     def open_episode(rows: Array, seat: Seat, g: int) -> None:
         """Begin an episode: a new game, perhaps with large tiles, or a position met before."""
         if start == RESTART and seat.length[g] >= SHORTEST:
@@ -237,7 +237,7 @@ def _open(game: Game, stages: tuple[int, ...], start: int, key: str) -> Callable
 def _note(game: Game, start: int, keeps_past: bool, key: str) -> Callable[..., Any]:
     largest, goal = game.rules.largest, game.goal
 
-    @rule_for("note", key, keeps_past)
+    @compiled
     def note(seat: Seat, g: int) -> None:
         """Remember the position: in the episode, and in the carousel's pool if its largest tile has just grown."""
         if keeps_past:
@@ -259,7 +259,7 @@ def _note(game: Game, start: int, keeps_past: bool, key: str) -> Callable[..., A
 def _close(game: Game, key: str) -> Callable[..., Any]:
     largest = game.rules.largest
 
-    @rule_for("close", key)
+    @compiled
     def close(seat: Seat, g: int) -> None:
         """Count a finished episode. Only games from the beginning tell how well the network plays."""
         if seat.origin[g] == 0:

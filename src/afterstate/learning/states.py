@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..games.board import count, empty_cells
-from ..games.compiler import Array, kernel, rule_for
+from ..games.compiler import Array, compiled
 from ..games.game import Game
 from ..values.ntuple import Evaluator, evaluator
 from ..values.patterns import Network
@@ -55,7 +55,7 @@ def _expectation_by_differences(game: Game, ev: Evaluator, key: str) -> Callable
     four_rate = np.float32(game.parameters["four_rate"])
     two_rate, several, offset = np.float32(1) - four_rate, ev.network.sets > 1, ev.offset
 
-    @rule_for("expectation", key)
+    @compiled
     def expect(weights: Array, seat: Seat, g: int, k: int) -> np.float32:
         after, index = seat.afters[g, k], seat.entries[g]
         first = np.uint32(offset(after, seat.auxes[g, k])) if several else np.uint32(0)
@@ -79,7 +79,7 @@ def _expectation_by_outcomes(game: Game, ev: Evaluator, key: str) -> Callable[..
     placements, value, gained = game.rules.placements, ev.value, game.rules.value_of_board
     score_is_value, most = game.score_is_value, game.max_placements
 
-    @rule_for("expectation", key)
+    @compiled
     def expect(weights: Array, seat: Seat, g: int, k: int) -> np.float32:
         after, aux = seat.afters[g, k], seat.auxes[g, k]
         boards, auxes, shares = seat.out_boards, seat.out_auxes, seat.out_shares
@@ -100,9 +100,7 @@ def forward_states(game: Game, network: Network, coherent: bool, history: int, s
     open_episode, close, note, spawn = part.open, part.close, part.note, game.rules.spawn
     learn = adjust_coherently if coherent else adjust
 
-    @kernel(
-        "forward states", part.key, coherent, history, title=f"the {network.name} trainer for {game.name}, states"
-    )
+    @compiled(title=f"the {network.name} trainer for {game.name}, states")
     def train(
         rows: Array,
         weights: Array,

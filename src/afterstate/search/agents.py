@@ -16,7 +16,7 @@ import numpy as np
 from afterstate.games import Game, Mistake, State
 from afterstate.games.board import Whole
 from afterstate.games.chance import below, draw, seed_of
-from afterstate.games.compiler import kernel
+from afterstate.games.compiler import compiled
 
 from .kinds import NO_MOVE
 from .specs import parse_spec
@@ -65,7 +65,7 @@ def random_agent(game: Game) -> Agent:
     """Any legal move with equal chance."""
     slide = game.rules.slide
 
-    @kernel("random", game.key, title=f"the random player of {game.title}")
+    @compiled(title=f"the random player of {game.title}")
     def decide(
         memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64
     ) -> tuple[Whole, np.uint64]:

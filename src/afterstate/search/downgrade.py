@@ -13,7 +13,7 @@ import numpy as np
 
 from afterstate.games import Game, Mistake
 from afterstate.games.board import Board
-from afterstate.games.compiler import rule
+from afterstate.games.compiler import compiled
 from afterstate.games.g2048 import largest
 from afterstate.values.folding import halve
 
@@ -23,7 +23,7 @@ NEVER = 99  # a threshold that no tile reaches
 REACHED_OFTEN = 0.25  # the wall is the first tile that fewer games reach
 
 
-@rule
+@compiled
 def downgrade(board: Board, aux: np.uint64, threshold: Number, smallest_hole: Number) -> tuple[Board, np.uint64]:
     """The board to search instead of this one: tiles above the largest hole halved, from the threshold tile on."""
     first, found = True, True

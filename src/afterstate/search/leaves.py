@@ -15,7 +15,7 @@ import numpy as np
 
 from afterstate.games import Game
 from afterstate.games.board import NIBBLE, Board
-from afterstate.games.compiler import Array, rule_for
+from afterstate.games.compiler import Array, compiled
 
 from .kinds import Number
 
@@ -58,7 +58,7 @@ def no_notes() -> Notes:
 
 
 def _without_notes(key: str, value: Callable[..., Any]) -> Callable[..., Any]:
-    @rule_for("plain leaf", key)
+    @compiled
     def after_value(weights: Any, notes: Notes, board: Board, aux: np.uint64) -> Number:
         return np.float64(value(weights, board, aux))
 
@@ -69,7 +69,7 @@ def _expected(game: Game, key: str, value: Callable[..., Any], weights: Any, by_
     """The expectation of a value of states over what chance makes of an afterstate."""
     placements, draws, placed_value = game.rules.placements, game.rules.draws, make_placed_value(game)
 
-    @rule_for("expected leaf", key, game.key, by_hint)
+    @compiled
     def after_value(weights: Any, notes: Notes, after: Board, aux: np.uint64) -> Number:
         boards, auxes, shares, hints, hint_shares = notes
         expected = 0.0
@@ -94,7 +94,7 @@ def make_placed_value(game: Game) -> Callable[..., Any]:
     counts = game.score_is_value
     worth = np.array([float(game.rules.value_of_board(np.uint64(tile), np.uint64(0))) for tile in range(16)])
 
-    @rule_for("placed value", game.key)
+    @compiled
     def placed_value(after: Board, board: Board) -> Number:
         if not counts:
             return 0.0

@@ -10,7 +10,7 @@ import numpy as np
 
 from afterstate.games import Game, Mistake
 from afterstate.games.board import Board, symmetry
-from afterstate.games.compiler import Array, kernel, rule_for
+from afterstate.games.compiler import Array, compiled
 from afterstate.values.folding import SMALLEST_HOLE
 
 from . import downgrade as halving
@@ -48,7 +48,7 @@ def make_smaller(game: Game) -> Callable[..., Any]:
     """`smaller(board, aux, threshold, hole)`: tile-downgrading, which is for 2048 alone."""
     can, halve = game.name == "2048", halving.downgrade
 
-    @rule_for("smaller", can)
+    @compiled
     def smaller(board: Board, aux: np.uint64, threshold: float, hole: float) -> tuple[Board, np.uint64]:
         return halve(board, aux, np.int64(threshold), np.int64(hole)) if can else (board, aux)
 
@@ -106,7 +106,7 @@ def make_search(game: Game, leaves: Leaves, mode: int, use_table: bool, narrow: 
     """`search(desk, plan, board, aux, out)`: values of the moves, by layers, by empty cells, or within a budget."""
     root_values, deepen, layers_for = make_expectimax(game, leaves, use_table, narrow)
 
-    @rule_for("search", game.key, leaves.key, mode, use_table, narrow)
+    @compiled
     def search(desk: Desk, plan: Array, board: Board, aux: np.uint64, out: Array) -> None:
         if mode == 2:
             deepen(desk, board, aux, plan[NODES], plan[SECONDS], plan[PRUNE], out)
@@ -121,7 +121,7 @@ def make_look_ahead(game: Game, search: Callable[..., Any], *key: object) -> Cal
     """`look_ahead(memory, board, aux, out)`: search a position, or the smaller one instead of it."""
     smaller = make_smaller(game)
 
-    @rule_for("look ahead", *key)
+    @compiled
     def look_ahead(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
         desk, plan = memory[0], memory[1]
         seen, seen_aux = smaller(board, aux, plan[THRESHOLD], plan[HOLE])
@@ -136,7 +136,7 @@ def make_hand_over(
     """`look_ahead` with a second network, for the boards that this one has practised."""
     find, see = part.find, part.see
 
-    @rule_for("hand over", *key)
+    @compiled
     def hand_over(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
         plan, desk, values = memory[1], memory[4], memory[5]
         k = find(memory[0].rows, board, aux)
@@ -165,17 +165,17 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
         kind = (*kind, practised.key)
         look_ahead = make_hand_over(look_ahead, make_search(second.game, practised, *how), part, *kind)
 
-    @rule_for("think", *kind)
+    @compiled
     def think(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
         look_ahead(memory, board, aux, out)
         overrule(memory[3], board, out)
 
-    @kernel(*kind, title=f"{spec.name} for {game.title} on {model.network.name}")
+    @compiled(title=f"{spec.name} for {game.title} on {model.network.name}")
     def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
         think(memory, board, aux, memory[2])
         return best_of(memory[2]), rng
 
-    @kernel("values", *kind, title=f"advice by {spec.name} for {game.title} on {model.network.name}")
+    @compiled(title=f"advice by {spec.name} for {game.title} on {model.network.name}")
     def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
         think(memory, board, aux, out)
         out += score
@@ -203,13 +203,13 @@ def rollouts_agent(spec: Spec, game: Game) -> Agent:
     seconds = spec.budget if spec.unit == "s" else 0.0
     plan = np.array([MOST_ITERATIONS if seconds else spec.budget, seconds])
 
-    @kernel(*kind, title=f"rollouts for {game.title}")
+    @compiled(title=f"rollouts for {game.title}")
     def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
         rows, plan, out = memory
         rng = flat(rows, board, aux, rng, np.int64(plan[0]), plan[1], out)
         return best_of(out), rng
 
-    @kernel("values", *kind, title=f"advice by rollouts for {game.title}")
+    @compiled(title=f"advice by rollouts for {game.title}")
     def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
         rows, plan, _ = memory
         flat(rows, board, aux, rng, np.int64(plan[0]), plan[1], out)
@@ -226,7 +226,7 @@ def uct_agent(spec: Spec, game: Game) -> Agent:
     tools, best_of, kind = make_uct(game), best_of_values(), ("uct", game.key)
     grow, root_values, plan = tools.search, tools.root_values, _uct_plan(spec)
 
-    @rule_for("think", *kind)
+    @compiled
     def think(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> np.uint64:
         rows, tree, plan, _ = memory
         iterations, seconds, late_score, late_seconds, c = plan
@@ -236,12 +236,12 @@ def uct_agent(spec: Spec, game: Game) -> Agent:
         root_values(tree, out)
         return rng
 
-    @kernel(*kind, title=f"Monte Carlo tree search for {game.title}")
+    @compiled(title=f"Monte Carlo tree search for {game.title}")
     def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
         rng = think(memory, board, aux, score, rng, memory[3])
         return best_of(memory[3]), rng
 
-    @kernel("values", *kind, title=f"advice by Monte Carlo tree search for {game.title}")
+    @compiled(title=f"advice by Monte Carlo tree search for {game.title}")
     def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
         think(memory, board, aux, score, rng, out)
         out += score
@@ -274,18 +274,18 @@ def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
     iterations = MOST_ITERATIONS if seconds else int(spec.budget)
     threshold, hole = downgrade_settings(spec, game, model)
 
-    @rule_for("think", *kind)
+    @compiled
     def think(memory: Memory, board: Board, aux: np.uint64, rng: np.uint64) -> Number:
         rows, weights, notes, tree, settings, plan = memory
         board, aux = smaller(board, aux, plan[2], plan[3])
         return search(rows, weights, notes, tree, board, aux, rng, np.int64(plan[0]), plan[1], settings)
 
-    @kernel(*kind, title=f"Monte Carlo tree search for {game.title} on {model.network.name}")
+    @compiled(title=f"Monte Carlo tree search for {game.title} on {model.network.name}")
     def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
         rng = think(memory, board, aux, rng)
         return most_visited(memory[3]), rng
 
-    @kernel("values", *kind, title=f"advice by Monte Carlo tree search for {game.title} on {model.network.name}")
+    @compiled(title=f"advice by Monte Carlo tree search for {game.title} on {model.network.name}")
     def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
         think(memory, board, aux, rng)
         root_values(memory[3], memory[4], out)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..games.board import ONE, TWO, ZERO, Board, holds, tiles_above
-from ..games.compiler import rule, rule_for
+from ..games.compiler import compiled
 from ..games.g2048 import exponent_at
 from ..games.game import Game
 
@@ -34,7 +34,7 @@ FIFTEEN = np.uint64(15)
 WHOLE = np.float32(1)
 
 
-@rule
+@compiled
 def halve(board: Board, aux: np.uint64, smallest_hole: np.uint64) -> tuple[Board, np.uint64, bool]:
     """All tiles above the largest hole halved; False where there is none from `smallest_hole` on."""
     present, largest = ZERO, ZERO
@@ -58,7 +58,7 @@ def halve(board: Board, aux: np.uint64, smallest_hole: np.uint64) -> tuple[Board
     return lower, lower_aux, True
 
 
-@rule
+@compiled
 def within_nibbles(board: Board, aux: np.uint64) -> tuple[Board, np.uint64]:
     """A board with tiles past 32768, halved until every tile is a nibble, and how often that was."""
     times, found = ZERO, True
@@ -77,11 +77,11 @@ def make_fold(game: Game, limit: int, scale: int = 2) -> Callable[..., Any]:
     first, smallest, doubles = np.uint64(limit), np.uint64(SMALLEST_HOLE), scale == 2
     large_in_aux = game.name == "2048"
 
-    @rule_for("worth of a fold", scale)
+    @compiled
     def worth(times: np.uint64) -> np.float32:
         return np.float32(ONE << times) if doubles else WHOLE
 
-    @rule_for("fold", limit, scale, large_in_aux)
+    @compiled
     def fold(board: Board, aux: np.uint64) -> tuple[Board, np.uint64, np.float32]:
         times, kept = ZERO, aux
         if large_in_aux:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..games import PRACTICE
 from ..games.board import ONE, S8, ZERO, holds, tiles_above, turn
-from ..games.compiler import Array, rule_for
+from ..games.compiler import Array, compiled
 from ..games.errors import Mistake
 from ..games.game import Game
 from . import layout as planes
@@ -75,7 +75,7 @@ def evaluator(game: Game, network: Network) -> Evaluator:
     total = sum_of_one(layout, network.symmetries)
     turned, offset = _turned(network), _offset(game, network, layout.entries)
 
-    @rule_for("value", game.name, network.key)
+    @compiled
     def value(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
         return total(weights, turned(board, aux), offset(board, aux))  # type: ignore[no-any-return]
 
@@ -115,7 +115,7 @@ def evaluator(game: Game, network: Network) -> Evaluator:
 def _folded(plain: Callable[..., Any], fold: Callable[..., Any], *key: object) -> Callable[..., Any]:
     """The value of a position by that of the folded one."""
 
-    @rule_for("folded", plain.__name__, *key)
+    @compiled
     def folded(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
         board, aux, scale = fold(board, aux)
         return scale * plain(weights, board, aux)  # type: ignore[no-any-return]
@@ -126,7 +126,7 @@ def _folded(plain: Callable[..., Any], fold: Callable[..., Any], *key: object) -
 def _by_age(plain: Callable[..., Any], age: Callable[..., Any], *key: object) -> Callable[..., Any]:
     """What the tables say and what is usual, together."""
 
-    @rule_for("by age", *key)
+    @compiled
     def by_age(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
         return weights[age(board, aux)] + plain(weights, board, aux)  # type: ignore[no-any-return]
 
@@ -134,7 +134,7 @@ def _by_age(plain: Callable[..., Any], age: Callable[..., Any], *key: object) ->
 
 
 def _turned(network: Network) -> Callable[..., Any]:
-    @rule_for("turned", network.turned)
+    @compiled
     def turned(board: np.uint64, aux: np.uint64) -> np.uint64:
         """The board, in a turned network so that the slide went left."""
         return turn(board, np.int64((aux >> S8) & DIRECTION)) if turns else board
@@ -156,7 +156,7 @@ def _offset(game: Game, network: Network, entries: int) -> Callable[..., Any]:
     by_hint, size = network.by_hint, np.uint64(entries)
     hint_bits = np.uint64(3 if game.name == "threes" else 15)
 
-    @rule_for("offset", game.name, network.key)
+    @compiled
     def offset(board: np.uint64, aux: np.uint64) -> np.uint64:
         chosen = ZERO
         if some:
@@ -181,7 +181,7 @@ def _word_rule(name: str) -> Callable[..., Any]:
     steps = tuple((np.uint64(mask), np.uint64(distance)) for mask, distance in swaps)
     if name in ("spread", "transpose"):
 
-        @rule_for("word", name)
+        @compiled
         def exchange(word: np.uint64) -> np.uint64:
             for k in range(len(steps)):
                 swap = (word ^ (word >> steps[k][1])) & steps[k][0]
@@ -190,7 +190,7 @@ def _word_rule(name: str) -> Callable[..., Any]:
 
         return exchange
 
-    @rule_for("word", name)
+    @compiled
     def reverse(word: np.uint64) -> np.uint64:
         for k in range(len(steps)):
             word = ((word & steps[k][0]) << steps[k][1]) | ((word >> steps[k][1]) & steps[k][0])
@@ -206,7 +206,7 @@ def _entry(table: Table) -> Callable[..., Any]:
     right = right or ((ZERO, ZERO),)
     offset = np.uint64(table.offset)
 
-    @rule_for("entry", table)
+    @compiled
     def entry(word: np.uint64) -> np.uint64:
         index = offset
         for k in range(len(right)):
@@ -224,7 +224,7 @@ def _value_by_words(game_name: str, network: Network, tables: Any, turned: Any, 
     read = _chain(network.key, tables)
     mirrored, flipped, transposed = _word_rule("mirror"), _word_rule("flip"), _word_rule("transpose")
 
-    @rule_for("value by words", game_name, network.key)
+    @compiled
     def value_by_words(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
         word, first = spread(turned(board, aux)), offset(board, aux)
         total = np.float32(0)
@@ -244,14 +244,14 @@ def _chain(key: str, tables: tuple[Callable[..., Any], ...]) -> Callable[..., An
     entry, rest = tables[0], tables[1:]
     if not rest:
 
-        @rule_for("read", key)
+        @compiled
         def last(weights: Array, word: np.uint64, first: np.uint64) -> np.float32:
             return weights[first + entry(word)]  # type: ignore[no-any-return]
 
         return last
     others = _chain(key, rest)
 
-    @rule_for("read", key, len(rest))
+    @compiled
     def read(weights: Array, word: np.uint64, first: np.uint64) -> np.float32:
         return weights[first + entry(word)] + others(weights, word, first)  # type: ignore[no-any-return]
 
