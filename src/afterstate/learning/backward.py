@@ -57,7 +57,7 @@ def backward(game: Game, network: Network, coherent: bool, of_states: bool, star
     part = parts(game, evaluator(game, network), start)
     sweep = sweep_back(part, coherent)
     what = "states" if of_states else "afterstates"
-    choose = chooser(expectation(game, network, part.key) if of_states else part.total, part.key, what)
+    choose = chooser(expectation(game, network) if of_states else part.total)
     look, open_episode, close, note, spawn = part.look, part.open, part.close, part.note, game.rules.spawn
 
     @compiled(title=f"the {network.name} trainer for {game.name}, {what}, backward")

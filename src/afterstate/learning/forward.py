@@ -27,7 +27,7 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
     """
     found = evaluator(game, network)
     part, far = parts(game, found, start), far_reads(found)
-    look, total_of, pick, own, choose = part.look, part.total_of, part.pick, part.own, chooser(part.total, part.key)
+    look, total_of, pick, own, choose = part.look, part.total_of, part.pick, part.own, chooser(part.total)
     open_episode, close, note, spawn = part.open, part.close, part.note, game.rules.spawn
     learn, folds = adjust_coherently if coherent else adjust, bool(network.fold)
     age, by_age = found.age or found.offset, network.by_age  # without ages none is asked for

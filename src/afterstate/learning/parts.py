@@ -42,25 +42,22 @@ class Parts:
     open: Callable[..., Any]  # (rows, seat, g): begin an episode
     close: Callable[..., Any]  # (seat, g): count a finished episode
     note: Callable[..., Any]  # (seat, g): remember the position for later starts
-    key: str
 
 
 def parts(game: Game, evaluator: Evaluator, start: int) -> Parts:
     network = evaluator.network
-    key = f"{game.key}/{network.key}/{start}"
     read, own = reader(network, evaluator.entries)
     return Parts(
-        look=_look(game, evaluator, key),
-        total=_total(evaluator, read, key),
-        total_of=_total_of(evaluator, read, key),
-        pick=_pick(evaluator, key),
-        push=_push(evaluator, key),
-        locate=_locate(evaluator, key),
+        look=_look(game, evaluator),
+        total=_total(evaluator, read),
+        total_of=_total_of(evaluator, read),
+        pick=_pick(evaluator),
+        push=_push(evaluator),
+        locate=_locate(evaluator),
         own=own,
-        open=_open(game, network.stages, start, key),
-        close=_close(game, key),
-        note=_note(game, start, start == RESTART, key),
-        key=key,
+        open=_open(game, network.stages, start),
+        close=_close(game),
+        note=_note(game, start, start == RESTART),
     )
 
 
@@ -70,7 +67,7 @@ def far_reads(evaluator: Evaluator) -> Array:
     return np.array([i for i in range(network.reads) if not is_small(tables[i // network.symmetries])], np.int64)
 
 
-def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
+def _look(game: Game, evaluator: Evaluator) -> Callable[..., Any]:
     slide, turned, offset = game.rules.slide, evaluator.turned, evaluator.offset
     network = evaluator.network
     entries, reads = entries_of(evaluator.layout, network.symmetries, CANDIDATES), np.int64(network.reads)
@@ -112,7 +109,7 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
     return look
 
 
-def _total(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable[..., Any]:
+def _total(evaluator: Evaluator, read: Callable[..., Any]) -> Callable[..., Any]:
     quarter, folds = np.int64(evaluator.reads // 2), bool(evaluator.network.fold)
 
     @compiled
@@ -128,7 +125,7 @@ def _total(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable
     return total
 
 
-def chooser(worth: Callable[..., Any], key: str, what: str = "afterstates") -> Callable[..., Any]:
+def chooser(worth: Callable[..., Any]) -> Callable[..., Any]:
     """`choose(weights, seat, g) -> (k, value)`: the legal move with the largest reward + worth; value 0 if none."""
 
     @compiled(inline=True)
@@ -143,7 +140,7 @@ def chooser(worth: Callable[..., Any], key: str, what: str = "afterstates") -> C
     return choose
 
 
-def _total_of(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable[..., Any]:
+def _total_of(evaluator: Evaluator, read: Callable[..., Any]) -> Callable[..., Any]:
     half = np.int64(evaluator.reads // 2)
 
     @compiled
@@ -157,7 +154,7 @@ def _total_of(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Calla
     return total_of
 
 
-def _pick(evaluator: Evaluator, key: str) -> Callable[..., Any]:
+def _pick(evaluator: Evaluator) -> Callable[..., Any]:
     reads = np.int64(evaluator.reads)
 
     @compiled
@@ -169,7 +166,7 @@ def _pick(evaluator: Evaluator, key: str) -> Callable[..., Any]:
     return pick
 
 
-def _push(evaluator: Evaluator, key: str) -> Callable[..., Any]:
+def _push(evaluator: Evaluator) -> Callable[..., Any]:
     reads = np.int64(evaluator.reads)
 
     @compiled
@@ -180,7 +177,7 @@ def _push(evaluator: Evaluator, key: str) -> Callable[..., Any]:
     return push
 
 
-def _locate(evaluator: Evaluator, key: str) -> Callable[..., Any]:
+def _locate(evaluator: Evaluator) -> Callable[..., Any]:
     network = evaluator.network
     entries, reads = entries_of(evaluator.layout, network.symmetries, 1), np.int64(network.reads)
     turned, offset, several = evaluator.turned, evaluator.offset, network.sets > 1
@@ -197,7 +194,7 @@ def _locate(evaluator: Evaluator, key: str) -> Callable[..., Any]:
     return locate
 
 
-def _open(game: Game, stages: tuple[int, ...], start: int, key: str) -> Callable[..., Any]:
+def _open(game: Game, stages: tuple[int, ...], start: int) -> Callable[..., Any]:
     fresh, value_of_board, largest = game.rules.start, game.rules.value_of_board, game.rules.largest
     score_is_value, ahead = game.score_is_value, make_ahead(game, stages)
 
@@ -234,7 +231,7 @@ def _open(game: Game, stages: tuple[int, ...], start: int, key: str) -> Callable
     return open_episode
 
 
-def _note(game: Game, start: int, keeps_past: bool, key: str) -> Callable[..., Any]:
+def _note(game: Game, start: int, keeps_past: bool) -> Callable[..., Any]:
     largest, goal = game.rules.largest, game.goal
 
     @compiled
@@ -256,7 +253,7 @@ def _note(game: Game, start: int, keeps_past: bool, key: str) -> Callable[..., A
     return note
 
 
-def _close(game: Game, key: str) -> Callable[..., Any]:
+def _close(game: Game) -> Callable[..., Any]:
     largest = game.rules.largest
 
     @compiled

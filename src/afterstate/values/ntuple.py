@@ -81,16 +81,16 @@ def evaluator(game: Game, network: Network) -> Evaluator:
 
     fold = make_fold(game, network.fold, network.fold_scale) if network.fold else None
     if fold is not None:
-        value = _folded(value, fold, game.name, network.key)
+        value = _folded(value, fold)
     tables = tuple(_entry(table) for table in layout.tables)
-    by_words = _value_by_words(game.name, network, tables, turned, offset)
+    by_words = _value_by_words(network, tables, turned, offset)
     if fold is not None:
-        by_words = _folded(by_words, fold, game.name, network.key)
+        by_words = _folded(by_words, fold)
     size = layout.entries * network.sets
     age = make_age(game, size) if network.by_age else None
     if age is not None:
-        value = _by_age(value, age, "value", game.name, network.key)
-        by_words = _by_age(by_words, age, "value by words", game.name, network.key)
+        value = _by_age(value, age)
+        by_words = _by_age(by_words, age)
     return Evaluator(
         network=network,
         layout=layout,
@@ -112,7 +112,7 @@ def evaluator(game: Game, network: Network) -> Evaluator:
     )
 
 
-def _folded(plain: Callable[..., Any], fold: Callable[..., Any], *key: object) -> Callable[..., Any]:
+def _folded(plain: Callable[..., Any], fold: Callable[..., Any]) -> Callable[..., Any]:
     """The value of a position by that of the folded one."""
 
     @compiled
@@ -123,7 +123,7 @@ def _folded(plain: Callable[..., Any], fold: Callable[..., Any], *key: object) -
     return folded
 
 
-def _by_age(plain: Callable[..., Any], age: Callable[..., Any], *key: object) -> Callable[..., Any]:
+def _by_age(plain: Callable[..., Any], age: Callable[..., Any]) -> Callable[..., Any]:
     """What the tables say and what is usual, together."""
 
     @compiled
@@ -218,10 +218,10 @@ def _entry(table: Table) -> Callable[..., Any]:
     return entry
 
 
-def _value_by_words(game_name: str, network: Network, tables: Any, turned: Any, offset: Any) -> Callable[..., Any]:
+def _value_by_words(network: Network, tables: Any, turned: Any, offset: Any) -> Callable[..., Any]:
     """The value by scalar code alone. One table is one function, chained, so that each compiles once."""
     spread, symmetries = _word_rule("spread"), network.symmetries
-    read = _chain(network.key, tables)
+    read = _chain(tables)
     mirrored, flipped, transposed = _word_rule("mirror"), _word_rule("flip"), _word_rule("transpose")
 
     @compiled
@@ -239,7 +239,7 @@ def _value_by_words(game_name: str, network: Network, tables: Any, turned: Any, 
     return value_by_words
 
 
-def _chain(key: str, tables: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
+def _chain(tables: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
     """`read(weights, word, first)`: the sum over all tables, for one symmetry."""
     entry, rest = tables[0], tables[1:]
     if not rest:
@@ -249,7 +249,7 @@ def _chain(key: str, tables: tuple[Callable[..., Any], ...]) -> Callable[..., An
             return weights[first + entry(word)]  # type: ignore[no-any-return]
 
         return last
-    others = _chain(key, rest)
+    others = _chain(rest)
 
     @compiled
     def read(weights: Array, word: np.uint64, first: np.uint64) -> np.float32:
