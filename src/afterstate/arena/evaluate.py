@@ -64,11 +64,11 @@ class Played:
 
 def make_player(agent: Agent) -> Callable[..., Any]:
     """The loop that plays games `first`, `first` + 1, … with this agent, compiled as one piece."""
-    return _player_of(agent.game, agent.decide, agent.kind, agent.spec)
+    return _player_of(agent.game, agent.decide, agent.spec)
 
 
 @lru_cache(maxsize=LOOPS)  # machine code that was loaded is never given back
-def _player_of(game: Game, decide: Callable[..., Any], kind: tuple[object, ...], spec: str) -> Callable[..., Any]:
+def _player_of(game: Game, decide: Callable[..., Any], spec: str) -> Callable[..., Any]:
     start, slide, spawn = game.rules.start, game.rules.slide, game.rules.spawn
     value_of_board, largest_tile = game.rules.value_of_board, game.rules.largest
     score_is_value = game.score_is_value

@@ -39,7 +39,6 @@ class Agent:
 
     spec: str
     game: Game
-    kind: tuple[object, ...]  # names the compiled code of `decide`, for the disk cache
     decide: Callable[..., Any]
     new_memory: Callable[[], Memory]
     values_of: Callable[..., Any] | None = None
@@ -80,7 +79,7 @@ def random_agent(game: Game) -> Agent:
                 tried |= np.int64(1) << action
         return NO_MOVE, rng
 
-    return Agent("random", game, ("random",), decide, lambda: (game.rows,))
+    return Agent("random", game, decide, lambda: (game.rows,))
 
 
 def make_agent(spec: str, game: Game, model: Model | None = None) -> Agent:

@@ -230,7 +230,7 @@ def make_root_values(game: Game, leaves: Leaves, use_table: bool, narrow: bool) 
     return root_values
 
 
-def make_deepen(root_values: Callable[..., Any], narrow: bool, *key: object) -> Callable[..., Any]:
+def make_deepen(root_values: Callable[..., Any], narrow: bool) -> Callable[..., Any]:
     """`deepen(desk, board, aux, nodes, seconds, prune, out)`: search in rounds until the budget is spent.
 
     The rounds look 1, 2, 3 … layers ahead. A narrow search goes by probability from the third on: every round
@@ -287,9 +287,8 @@ def make_layers_for(game: Game) -> Callable[..., Any]:
 
 def make_expectimax(game: Game, leaves: Leaves, use_table: bool = True, narrow: bool = False) -> Expectimax:
     """The searches, compiled for this game and these leaves."""
-    key = (game.key, leaves.key, use_table, narrow)
     root_values = make_root_values(game, leaves, use_table, narrow)
-    return Expectimax(root_values, make_deepen(root_values, narrow, *key), make_layers_for(game))
+    return Expectimax(root_values, make_deepen(root_values, narrow), make_layers_for(game))
 
 
 def best_of_values() -> Callable[..., Any]:

@@ -21,7 +21,6 @@ from .leaves import network_leaves
 def greedy_agent(game: Game, model: Model) -> Agent:
     slide, leaves = game.rules.slide, network_leaves(model)
     worth = leaves.after_value
-    key = ("greedy", game.key, model.network.key, model.of)
 
     @compiled(title=f"the values of {game.title} on {model.network.name}")
     def values_of(memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
@@ -46,4 +45,4 @@ def greedy_agent(game: Game, model: Model) -> Agent:
     def new_memory() -> Memory:
         return game.rows, leaves.weights, leaves.new_notes()
 
-    return Agent("greedy", game, key, decide, new_memory, values_of, model)
+    return Agent("greedy", game, decide, new_memory, values_of, model)

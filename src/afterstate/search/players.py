@@ -117,7 +117,7 @@ def make_search(game: Game, leaves: Leaves, mode: int, use_table: bool, narrow: 
     return search
 
 
-def make_look_ahead(game: Game, search: Callable[..., Any], *key: object) -> Callable[..., Any]:
+def make_look_ahead(game: Game, search: Callable[..., Any]) -> Callable[..., Any]:
     """`look_ahead(memory, board, aux, out)`: search a position, or the smaller one instead of it."""
     smaller = make_smaller(game)
 
@@ -130,9 +130,7 @@ def make_look_ahead(game: Game, search: Callable[..., Any], *key: object) -> Cal
     return look_ahead
 
 
-def make_hand_over(
-    look_ahead: Callable[..., Any], search_part: Callable[..., Any], part: Part, *key: object
-) -> Callable[..., Any]:
+def make_hand_over(look_ahead: Callable[..., Any], search_part: Callable[..., Any], part: Part) -> Callable[..., Any]:
     """`look_ahead` with a second network, for the boards that this one has practised."""
     find, see = part.find, part.see
 
@@ -155,15 +153,13 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
     plan, leaves, best_of = _expectimax_plan(spec, game, model), network_leaves(model), best_of_values()
     bits, width, tables = spec.whole("table", TABLE_BITS, 0, 28), depth_of(spec)[1], tables_wanted(spec, game)
     how = (LAYER_MODES[spec.unit], bits > 0, width < MOVES)
-    kind: tuple[object, ...] = ("expectimax", game.key, leaves.key, *how, bool(tables))
-    look_ahead = make_look_ahead(game, make_search(game, leaves, *how), *kind)
+    look_ahead = make_look_ahead(game, make_search(game, leaves, *how))
     overrule = make_overrule() if tables else leave
     practice = practice_wanted(spec, game)
     if practice:
         part, second = practice
         practised = network_leaves(second)
-        kind = (*kind, practised.key)
-        look_ahead = make_hand_over(look_ahead, make_search(second.game, practised, *how), part, *kind)
+        look_ahead = make_hand_over(look_ahead, make_search(second.game, practised, *how), part)
 
     @compiled
     def think(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
@@ -185,7 +181,7 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
         rest = (new_desk(second.game, practised, bits, width), np.zeros(MOVES)) if practice else ()
         return new_desk(game, leaves, bits, width), plan, np.zeros(MOVES), endgames, *rest
 
-    return Agent(spec.text, game, kind, decide, new_memory, values_of, model)
+    return Agent(spec.text, game, decide, new_memory, values_of, model)
 
 
 def _expectimax_plan(spec: Spec, game: Game, model: Model) -> Array:
@@ -199,7 +195,7 @@ def _expectimax_plan(spec: Spec, game: Game, model: Model) -> Array:
 
 def rollouts_agent(spec: Spec, game: Game) -> Agent:
     """Flat Monte Carlo."""
-    flat, best_of, kind = make_flat(game), best_of_values(), ("rollouts", game.key)
+    flat, best_of = make_flat(game), best_of_values()
     seconds = spec.budget if spec.unit == "s" else 0.0
     plan = np.array([MOST_ITERATIONS if seconds else spec.budget, seconds])
 
@@ -215,7 +211,7 @@ def rollouts_agent(spec: Spec, game: Game) -> Agent:
         flat(rows, board, aux, rng, np.int64(plan[0]), plan[1], out)
         out += score
 
-    return Agent(spec.text, game, kind, decide, lambda: (game.rows, plan, np.zeros(4)), values_of)
+    return Agent(spec.text, game, decide, lambda: (game.rows, plan, np.zeros(4)), values_of)
 
 
 def uct_agent(spec: Spec, game: Game) -> Agent:
@@ -223,7 +219,7 @@ def uct_agent(spec: Spec, game: Game) -> Agent:
     for option in ("trust", "downgrade", "hole"):
         if option in spec.options:
             raise Mistake(f"{option}=… in {spec.text!r} goes with leaf=value: random rollouts read no network")
-    tools, best_of, kind = make_uct(game), best_of_values(), ("uct", game.key)
+    tools, best_of = make_uct(game), best_of_values()
     grow, root_values, plan = tools.search, tools.root_values, _uct_plan(spec)
 
     @compiled
@@ -249,7 +245,7 @@ def uct_agent(spec: Spec, game: Game) -> Agent:
     def new_memory() -> Memory:
         return game.rows, new_tree(int(min(plan[0] + 1, MOST_POSITIONS))), tuple(plan), np.zeros(4)
 
-    return Agent(spec.text, game, kind, decide, new_memory, values_of)
+    return Agent(spec.text, game, decide, new_memory, values_of)
 
 
 def _uct_plan(spec: Spec) -> list[float]:
@@ -267,7 +263,7 @@ def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
     if spec.unit == "d1":
         raise Mistake(f"{spec.text!r}: d1 plays random rollouts, so write mcts:d1, or mcts:400,leaf=value")
     leaves = network_leaves(model)
-    tools, smaller, kind = make_mcts(game, leaves), make_smaller(game), ("mcts", game.key, leaves.key)
+    tools, smaller = make_mcts(game, leaves), make_smaller(game)
     search, root_values, most_visited = tools.search, tools.root_values, tools.most_visited
     settings = Settings(spec.number("c", 0.2, 0.0, 100.0), spec.number("trust", 1.0, 0.01, 1000.0))
     seconds = spec.budget if spec.unit == "s" else 0.0
@@ -296,4 +292,4 @@ def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
         plan = (float(iterations), seconds, float(threshold), float(hole))
         return game.rows, leaves.weights, leaves.new_notes(), tree, settings, plan
 
-    return Agent(spec.text, game, kind, decide, new_memory, values_of, model)
+    return Agent(spec.text, game, decide, new_memory, values_of, model)
