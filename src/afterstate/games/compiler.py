@@ -46,6 +46,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 COMPILED: bool = not config.DISABLE_JIT  # type: ignore[attr-defined]
 VERSIONS = (sys.version_info[:2], numba.__version__, llvmlite.__version__, np.__version__)
+SETTINGS = [str(getattr(config, name)) for name in ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")]  # of the compiler
 DAY = 24 * 3600.0
 KEPT = 60 * DAY  # since a file was last read
 # Division by zero gives infinity; references to arrays are counted.
@@ -128,7 +129,7 @@ class _Store(_Cache):
             self.unseen = f"{self.name} from what it was when it was compiled first"
             raise Unseen(self.unseen)
         self.digest = digest
-        return digest_of((digest, digests.types(sig), VERSIONS, codegen.magic_tuple()))
+        return digest_of((digest, digests.types(sig), VERSIONS, SETTINGS, codegen.magic_tuple()))
 
     def _path(self, key: str) -> Path:
         name = self.name.replace("<locals>.", "").replace("<", "").replace(">", "")
