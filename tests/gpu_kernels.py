@@ -338,7 +338,6 @@ def searched_here(lesson: Lesson, search: Search, weights: Any, at: list[Any], p
     of = "states" if lesson.of_states else "afterstates"
     leaves = plain_leaves(
         lesson.game,
-        f"{lesson.evaluator.network.key} in tests",
         lesson.evaluator.value,
         weights,
         of,

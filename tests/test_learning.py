@@ -98,7 +98,7 @@ def test_expectations_equal_the_mean_over_all_outcomes(name: str) -> None:
     assert isinstance(trainer, CpuTrainer)
     trainer.advance(3000, 1 << 40, 0.1)
     e, game, seat, weights = trainer.evaluator, trainer.game, trainer.seats[0], trainer.weights()
-    expect = expectation(game, trainer.network, "test")
+    expect = expectation(game, trainer.network)
     boards, auxes = (np.zeros(game.max_placements, np.uint64) for _ in range(2))
     shares, compared = np.zeros(game.max_placements), 0
     for _ in range(40):

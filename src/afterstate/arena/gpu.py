@@ -12,7 +12,7 @@ import numpy as np
 
 from afterstate.games import Mistake
 from afterstate.games.board import Board
-from afterstate.games.compiler import Array, rule_for
+from afterstate.games.compiler import Array, compiled
 from afterstate.learning.gpu import lesson_of
 from afterstate.search.agents import Agent
 from afterstate.search.downgrade import NEVER, downgrade
@@ -85,7 +85,7 @@ def player_of(agent: Agent) -> Any:
 def make_seen(threshold: int) -> Callable[..., Any]:
     """The position on which a move is chosen: that of tile-downgrading."""
 
-    @rule_for("seen", threshold)
+    @compiled
     def seen(board: Board, aux: np.uint64) -> tuple[Board, np.uint64]:
         return downgrade(board, aux, np.int64(threshold))
 

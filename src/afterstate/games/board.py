@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from .compiler import rule
+from .compiler import compiled
 
 Board: TypeAlias = np.uint64
 Whole: TypeAlias = int | np.int64
@@ -36,7 +36,7 @@ ROW_1, ROW_2 = np.uint64(0x0000_0000_FFFF_0000), np.uint64(0x0000_FFFF_0000_0000
 SWAP_CELLS, SWAP_BLOCKS = np.uint64(0x0000_F0F0_0000_F0F0), np.uint64(0x0000_0000_FF00_FF00)
 
 
-@rule
+@compiled
 def mirror(board: Board) -> Board:
     """Left and right exchanged."""
     return (
@@ -47,13 +47,13 @@ def mirror(board: Board) -> Board:
     )
 
 
-@rule
+@compiled
 def flip(board: Board) -> Board:
     """Top and bottom exchanged."""
     return (board << S48) | ((board & ROW_1) << S16) | ((board & ROW_2) >> S16) | (board >> S48)
 
 
-@rule
+@compiled
 def transpose(board: Board) -> Board:
     """Rows and columns exchanged."""
     swap = (board ^ (board >> S12)) & SWAP_CELLS
@@ -62,7 +62,7 @@ def transpose(board: Board) -> Board:
     return board ^ swap ^ (swap << S24)
 
 
-@rule
+@compiled
 def symmetry(board: Board, k: int) -> Board:
     """One of the eight rotations and reflections: bit 0 mirrors, bit 1 flips, bit 2 transposes."""
     if k & 1:
@@ -74,7 +74,7 @@ def symmetry(board: Board, k: int) -> Board:
     return board
 
 
-@rule
+@compiled
 def smallest_symmetric(board: Board) -> Board:
     """The smallest of the eight symmetric boards: the same for all of them."""
     smallest = board
@@ -83,7 +83,7 @@ def smallest_symmetric(board: Board) -> Board:
     return smallest
 
 
-@rule
+@compiled
 def turn(board: Board, action: Whole) -> Board:
     """The board turned so that sliding in the direction of `action` is sliding left."""
     if action == UP or action == DOWN:
@@ -93,7 +93,7 @@ def turn(board: Board, action: Whole) -> Board:
     return board
 
 
-@rule
+@compiled
 def turn_back(board: Board, action: Whole) -> Board:
     """Undo `turn`."""
     if action == RIGHT or action == DOWN:
@@ -103,21 +103,21 @@ def turn_back(board: Board, action: Whole) -> Board:
     return board
 
 
-@rule
+@compiled
 def empty_cells(board: Board) -> np.uint64:
     """The lowest bit of every empty cell's nibble."""
     x = board | (board >> TWO)
     return ~(x | (x >> ONE)) & LOW_BITS
 
 
-@rule
+@compiled
 def count(cells: np.uint64) -> np.uint64:
     """How many of the nibbles' lowest bits are set."""
     pairs = (cells & LOW_BYTES) + ((cells >> S4) & LOW_BYTES)
     return (pairs * LOW_BYTES) >> S56
 
 
-@rule
+@compiled
 def nth(cells: np.uint64, n: np.uint64) -> np.uint64:
     """The n-th set bit, from 0, alone."""
     while n > ZERO:
@@ -126,7 +126,7 @@ def nth(cells: np.uint64, n: np.uint64) -> np.uint64:
     return cells & (ZERO - cells)
 
 
-@rule
+@compiled
 def nth_cell(cells: np.uint64, n: np.uint64) -> np.uint64:
     """`nth` for the nibbles' lowest bits, without a branch that the processor would guess wrong.
 
@@ -141,18 +141,18 @@ def nth_cell(cells: np.uint64, n: np.uint64) -> np.uint64:
     return (ONE << ((reached - ONE) << TWO)) & cells
 
 
-@rule
+@compiled
 def tile_at(board: Board, cell: int) -> np.uint64:
     return (board >> (np.uint64(cell) << TWO)) & NIBBLE
 
 
-@rule
+@compiled
 def with_tile(board: Board, cell: int, tile: np.uint64) -> Board:
     """The board with this tile on an empty cell."""
     return board | (np.uint64(tile) << (np.uint64(cell) << TWO))
 
 
-@rule
+@compiled
 def holds(board: Board, tile: np.uint64) -> bool:
     """Is this nibble on the board?"""
     x = board ^ (LOW_BITS * tile)
@@ -160,7 +160,7 @@ def holds(board: Board, tile: np.uint64) -> bool:
     return bool((~(x | (x >> ONE)) & LOW_BITS) != ZERO)
 
 
-@rule
+@compiled
 def tiles_above(board: Board, tile: np.uint64) -> np.uint64:
     """The lowest bit of every nibble larger than `tile`; even and odd nibbles are compared by a carry."""
     lift = LOW_BYTES * (NIBBLE - tile)
@@ -168,7 +168,7 @@ def tiles_above(board: Board, tile: np.uint64) -> np.uint64:
     return ((evens & CARRIES) >> S4) | (odds & CARRIES)
 
 
-@rule
+@compiled
 def largest_nibble(board: Board) -> np.uint64:
     largest = ZERO
     for _ in range(16):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..games.compiler import Array, kernel
+from ..games.compiler import Array, compiled
 from ..games.errors import Mistake
 from ..values.ntuple import evaluator
 from .backward import RING, backward
@@ -39,7 +39,7 @@ def loop_for(config: TrainConfig, coherent: bool) -> Callable[..., Any]:
     return make(game, network, coherent, config.history, ahead)
 
 
-@kernel("take in", title="the mean of the weights")
+@compiled(title="the mean of the weights")
 def take_in(mean: Array, weights: Array, share: np.float32) -> None:
     """Move the mean by `share` of the way to the weights; what was never learnt (NaN) has no mean yet."""
     for i in range(len(mean)):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..games.compiler import Array, kernel
+from ..games.compiler import Array, compiled
 from ..games.game import Game
 from ..values.lanes import prefetch
 from ..values.ntuple import evaluator
@@ -29,12 +29,12 @@ def forward_afterstates(
     """
     found = evaluator(game, network)
     part, far = parts(game, found, ahead), far_reads(found)
-    look, total_of, pick, own, choose = part.look, part.total_of, part.pick, part.own, chooser(part.total, part.key)
+    look, total_of, pick, own, choose = part.look, part.total_of, part.pick, part.own, chooser(part.total)
     open_episode, close, spawn = part.open, part.close, game.rules.spawn
     learn = adjust_coherently if coherent else adjust
     age, by_age = found.age or found.offset, network.by_age  # without ages none is asked for
 
-    @kernel("forward", part.key, coherent, history, title=f"the {network.name} trainer for {game.name}")
+    @compiled(title=f"the {network.name} trainer for {game.name}")
     def train(
         rows: Array,
         weights: Array,

@@ -9,7 +9,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from ..games.compiler import Array, rule_for
+from ..games.compiler import Array, compiled
 from ..games.game import Game
 from ..values.lanes import entries_of, prefetch
 from ..values.layout import is_small
@@ -36,25 +36,22 @@ class Parts:
     own: Callable[..., Any]  # (weights, entries): promotion before an update
     open: Callable[..., Any]  # (rows, seat, g): begin an episode
     close: Callable[..., Any]  # (seat, g): count a finished episode
-    key: str
 
 
 def parts(game: Game, evaluator: Evaluator, ahead: bool = False) -> Parts:
     """`ahead`: every second game begins with tiles of the stages."""
     network = evaluator.network
-    key = f"{game.key}/{network.key}/{ahead:d}"
     read, own = reader(network, evaluator.entries)
     return Parts(
-        look=_look(game, evaluator, key),
-        total=_total(evaluator, read, key),
-        total_of=_total_of(evaluator, read, key),
-        pick=_pick(evaluator, key),
-        push=_push(evaluator, key),
-        locate=_locate(evaluator, key),
+        look=_look(game, evaluator),
+        total=_total(evaluator, read),
+        total_of=_total_of(evaluator, read),
+        pick=_pick(evaluator),
+        push=_push(evaluator),
+        locate=_locate(evaluator),
         own=own,
-        open=_open(game, network.stages, ahead, key),
-        close=_close(game, key),
-        key=key,
+        open=_open(game, network.stages, ahead),
+        close=_close(game),
     )
 
 
@@ -64,13 +61,13 @@ def far_reads(evaluator: Evaluator) -> Array:
     return np.array([i for i in range(network.reads) if not is_small(tables[i // network.symmetries])], np.int64)
 
 
-def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
+def _look(game: Game, evaluator: Evaluator) -> Callable[..., Any]:
     slide, seen, offset = game.rules.slide, evaluator.seen, evaluator.offset
     network = evaluator.network
     entries, reads = entries_of(evaluator.layout, network.symmetries, CANDIDATES), np.int64(network.reads)
     several, changed, far = network.sets > 1, network.turned or bool(network.fold), far_reads(evaluator)
 
-    @rule_for("look", key, inline=True)
+    @compiled(inline=True)
     def look(rows: Array, weights: Array, seat: Seat, g: int) -> None:
         """Slide four ways, find the entries of the legal afterstates, and ask the memory for them."""
         board, aux, n = seat.board[g], seat.aux[g], np.int64(0)
@@ -97,10 +94,10 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
     return look
 
 
-def _total(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable[..., Any]:
+def _total(evaluator: Evaluator, read: Callable[..., Any]) -> Callable[..., Any]:
     quarter = np.int64(evaluator.reads // 2)
 
-    @rule_for("total", key)
+    @compiled
     def total(weights: Array, seat: Seat, g: int, k: int) -> np.float32:
         """V of a candidate. Two sums side by side, because an addition waits for the one before it."""
         index = seat.entries[g]
@@ -113,10 +110,10 @@ def _total(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable
     return total
 
 
-def chooser(worth: Callable[..., Any], key: str, what: str = "afterstates") -> Callable[..., Any]:
+def chooser(worth: Callable[..., Any]) -> Callable[..., Any]:
     """`choose(weights, seat, g) -> (k, value)`: the legal move with the largest reward + worth; value 0 if none."""
 
-    @rule_for("choose", key, what, inline=True)
+    @compiled(inline=True)
     def choose(weights: Array, seat: Seat, g: int) -> tuple[int, np.float32]:
         best, value = 0, NOTHING
         for k in range(seat.legal[g]):  # no branches: which move wins cannot be foretold
@@ -128,10 +125,10 @@ def chooser(worth: Callable[..., Any], key: str, what: str = "afterstates") -> C
     return choose
 
 
-def _total_of(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable[..., Any]:
+def _total_of(evaluator: Evaluator, read: Callable[..., Any]) -> Callable[..., Any]:
     half = np.int64(evaluator.reads // 2)
 
-    @rule_for("total of", key)
+    @compiled
     def total_of(weights: Array, entries: Array) -> np.float32:
         a, b = np.float32(0), np.float32(0)
         for i in range(half):
@@ -142,10 +139,10 @@ def _total_of(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Calla
     return total_of
 
 
-def _pick(evaluator: Evaluator, key: str) -> Callable[..., Any]:
+def _pick(evaluator: Evaluator) -> Callable[..., Any]:
     reads = np.int64(evaluator.reads)
 
-    @rule_for("pick", key)
+    @compiled
     def pick(seat: Seat, g: int, k: int, target: Array) -> None:
         index = seat.entries[g]
         for i in range(reads):
@@ -154,10 +151,10 @@ def _pick(evaluator: Evaluator, key: str) -> Callable[..., Any]:
     return pick
 
 
-def _push(evaluator: Evaluator, key: str) -> Callable[..., Any]:
+def _push(evaluator: Evaluator) -> Callable[..., Any]:
     reads = np.int64(evaluator.reads)
 
-    @rule_for("push", key)
+    @compiled
     def push(seat: Seat, g: int, target: Array) -> None:
         for i in range(reads):
             target[i] = seat.here[g, i]
@@ -165,12 +162,12 @@ def _push(evaluator: Evaluator, key: str) -> Callable[..., Any]:
     return push
 
 
-def _locate(evaluator: Evaluator, key: str) -> Callable[..., Any]:
+def _locate(evaluator: Evaluator) -> Callable[..., Any]:
     network = evaluator.network
     entries, reads = entries_of(evaluator.layout, network.symmetries, 1), np.int64(network.reads)
     seen, offset, several = evaluator.seen, evaluator.offset, network.sets > 1
 
-    @rule_for("locate", key)
+    @compiled
     def locate(weights: Array, board: np.uint64, aux: np.uint64, target: Array) -> None:
         """The entries of a position, asked for from the memory."""
         entries(seen(board, aux), target)
@@ -182,11 +179,11 @@ def _locate(evaluator: Evaluator, key: str) -> Callable[..., Any]:
     return locate
 
 
-def _open(game: Game, stages: tuple[int, ...], ahead: bool, key: str) -> Callable[..., Any]:
+def _open(game: Game, stages: tuple[int, ...], ahead: bool) -> Callable[..., Any]:
     fresh, value_of_board, begin_ahead = game.rules.start, game.rules.value_of_board, make_ahead(game, stages)
     score_is_value = game.score_is_value
 
-    @rule_for("open", key)
+    @compiled
     def open_episode(rows: Array, seat: Seat, g: int) -> None:
         """Begin an episode: a new game, perhaps with large tiles."""
         seat.origin[g] = 0
@@ -200,10 +197,10 @@ def _open(game: Game, stages: tuple[int, ...], ahead: bool, key: str) -> Callabl
     return open_episode
 
 
-def _close(game: Game, key: str) -> Callable[..., Any]:
+def _close(game: Game) -> Callable[..., Any]:
     largest = game.rules.largest
 
-    @rule_for("close", key)
+    @compiled
     def close(seat: Seat, g: int) -> None:
         """Count a finished episode. Only games from the beginning tell how well the network plays."""
         if seat.origin[g] == 0:

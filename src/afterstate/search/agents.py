@@ -16,7 +16,7 @@ import numpy as np
 from afterstate.games import Game, Mistake, State
 from afterstate.games.board import Whole
 from afterstate.games.chance import below, draw, seed_of
-from afterstate.games.compiler import kernel
+from afterstate.games.compiler import compiled
 
 from .kinds import NO_MOVE
 from .specs import parse_spec
@@ -39,7 +39,6 @@ class Agent:
 
     spec: str
     game: Game
-    kind: tuple[object, ...]  # names the compiled code of `decide`, for the disk cache
     decide: Callable[..., Any]
     new_memory: Callable[[], Memory]
     values_of: Callable[..., Any] | None = None
@@ -65,7 +64,7 @@ def random_agent(game: Game) -> Agent:
     """Any legal move with equal chance."""
     slide = game.rules.slide
 
-    @kernel("random", game.key, title=f"the random player of {game.title}")
+    @compiled(title=f"the random player of {game.title}")
     def decide(
         memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64
     ) -> tuple[Whole, np.uint64]:
@@ -80,7 +79,7 @@ def random_agent(game: Game) -> Agent:
                 tried |= np.int64(1) << action
         return NO_MOVE, rng
 
-    return Agent("random", game, ("random",), decide, lambda: (game.rows,))
+    return Agent("random", game, decide, lambda: (game.rows,))
 
 
 def make_agent(spec: str, game: Game, model: Model | None = None) -> Agent:

@@ -11,7 +11,7 @@ import numpy as np
 
 from afterstate.games import Mistake
 from afterstate.games.board import Board
-from afterstate.games.compiler import rule
+from afterstate.games.compiler import compiled
 from afterstate.games.g2048 import largest
 from afterstate.values.folding import halve
 
@@ -20,7 +20,7 @@ from .kinds import Number
 NEVER = 99  # a threshold that no tile reaches
 
 
-@rule
+@compiled
 def downgrade(board: Board, aux: np.uint64, threshold: Number) -> tuple[Board, np.uint64]:
     """The board to search instead of this one: tiles above the largest hole halved, from the threshold tile on."""
     first, found = True, True

@@ -19,7 +19,7 @@ import numpy as np
 
 from afterstate.games import Game
 from afterstate.games.board import Board
-from afterstate.games.compiler import Array, rule_for
+from afterstate.games.compiler import Array, compiled
 
 from .clock import now
 from .kinds import NO_MOVE, Number
@@ -74,11 +74,10 @@ class Mcts(NamedTuple):
 
 def make_mcts(game: Game, leaves: Leaves) -> Mcts:
     """The search, compiled for this game and these leaves."""
-    key = (game.key, leaves.key)
     slide, spawn, after_value = game.rules.slide, game.rules.spawn, leaves.after_value
     keep_below = make_keep_below()
 
-    @rule_for("mcts add", *key)
+    @compiled
     def add(rows: Array, weights: Any, notes: Notes, tree: Tree, board: Board, aux: np.uint64) -> Number:
         """Put a position into the tree; its value by the network, 0 when no move is legal."""
         node, best = tree.meter[SIZE], 0.0
@@ -95,12 +94,12 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
                 best = max(best, value)
         return best
 
-    @rule_for("mcts mean")
+    @compiled
     def mean(tree: Tree, node: Number, action: Number) -> Number:
         """What a move is worth so far: the mean of its returns and of the network's first word."""
         return (tree.totals[node, action] + tree.firsts[node, action]) / (tree.counts[node, action] + 1.0)
 
-    @rule_for("mcts select")
+    @compiled
     def select(tree: Tree, node: Number, c: float) -> Number:
         """The move by PUCT with equal priors on scaled values; NO_MOVE when none is legal."""
         best, best_bound = NO_MOVE, -math.inf
@@ -113,7 +112,7 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
                     best, best_bound = action, bound
         return best
 
-    @rule_for("mcts outcome")
+    @compiled
     def outcome(tree: Tree, node: Number, action: Number, board: Board, aux: np.uint64) -> Number:
         """The outcome of a move that is this position, NO_NODE when it has not come up yet."""
         child = np.int64(tree.outcomes[node, action])
@@ -121,7 +120,7 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
             child = np.int64(tree.siblings[child])
         return child
 
-    @rule_for("mcts iterate", *key)
+    @compiled
     def iterate(rows: Array, weights: Any, notes: Notes, tree: Tree, rng: np.uint64, c: float) -> np.uint64:
         """One walk down and back up."""
         node: Number = np.int64(ROOT)
@@ -150,7 +149,7 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
             tree.totals[node, action] += value
         return rng
 
-    @rule_for("mcts search", *key)
+    @compiled
     def search(
         rows: Array,
         weights: Any,
@@ -178,12 +177,12 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
                 break
         return rng
 
-    @rule_for("mcts root values")
+    @compiled
     def root_values(tree: Tree, out: Array) -> None:
         for action in range(4):
             out[action] = mean(tree, ROOT, action)
 
-    @rule_for("mcts most visited")
+    @compiled
     def most_visited(tree: Tree) -> Number:
         """The move with the most visits, the better one of equals."""
         best = NO_MOVE
@@ -201,7 +200,7 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
 def make_keep_below() -> Callable[..., Any]:
     """`keep_below(tree, board, aux) -> found`: make an outcome of the root the new root, forget the rest."""
 
-    @rule_for("mcts find outcome")
+    @compiled
     def find(tree: Tree, board: Board, aux: np.uint64) -> Number:
         if tree.meter[SIZE] > 0:
             for action in range(4):
@@ -212,7 +211,7 @@ def make_keep_below() -> Callable[..., Any]:
                     child = np.int64(tree.siblings[child])
         return NO_NODE
 
-    @rule_for("mcts move")
+    @compiled
     def move(tree: Tree, source: int, target: int) -> None:
         tree.boards[target], tree.auxes[target] = tree.boards[source], tree.auxes[source]
         tree.visits[target] = tree.visits[source]
@@ -223,7 +222,7 @@ def make_keep_below() -> Callable[..., Any]:
             tree.outcomes[target, action] = tree.outcomes[source, action]
         tree.siblings[target] = tree.siblings[source]
 
-    @rule_for("mcts keep below")
+    @compiled
     def keep_below(tree: Tree, board: Board, aux: np.uint64) -> bool:
         """Outcomes have larger indices than the position they come from, so one sweep moves the subtree down."""
         root = find(tree, board, aux)

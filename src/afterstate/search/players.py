@@ -10,7 +10,7 @@ import numpy as np
 
 from afterstate.games import Game, Mistake
 from afterstate.games.board import Board, symmetry
-from afterstate.games.compiler import Array, kernel, rule_for
+from afterstate.games.compiler import Array, compiled
 
 from . import downgrade as halving
 from .agents import Agent, Memory
@@ -46,7 +46,7 @@ def make_smaller(game: Game) -> Callable[..., Any]:
     """`smaller(board, aux, threshold)`: tile-downgrading, which is for 2048 alone."""
     can, halve = game.name == "2048", halving.downgrade
 
-    @rule_for("smaller", can)
+    @compiled
     def smaller(board: Board, aux: np.uint64, threshold: float) -> tuple[Board, np.uint64]:
         return halve(board, aux, np.int64(threshold)) if can else (board, aux)
 
@@ -95,7 +95,7 @@ def make_search(game: Game, leaves: Leaves, budgeted: bool, use_table: bool, nar
     """`search(desk, plan, board, aux, out)`: values of the moves, by layers or within a budget."""
     root_values, deepen = make_expectimax(game, leaves, use_table, narrow)
 
-    @rule_for("search", game.key, leaves.key, budgeted, use_table, narrow)
+    @compiled
     def search(desk: Desk, plan: Array, board: Board, aux: np.uint64, out: Array) -> None:
         if budgeted:
             deepen(desk, board, aux, plan[NODES], plan[SECONDS], plan[PRUNE], out)
@@ -105,11 +105,11 @@ def make_search(game: Game, leaves: Leaves, budgeted: bool, use_table: bool, nar
     return search
 
 
-def make_look_ahead(game: Game, search: Callable[..., Any], *key: object) -> Callable[..., Any]:
+def make_look_ahead(game: Game, search: Callable[..., Any]) -> Callable[..., Any]:
     """`look_ahead(memory, board, aux, out)`: search a position, or the smaller one instead of it."""
     smaller = make_smaller(game)
 
-    @rule_for("look ahead", *key)
+    @compiled
     def look_ahead(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
         desk, plan = memory[0], memory[1]
         seen, seen_aux = smaller(board, aux, plan[THRESHOLD])
@@ -118,13 +118,11 @@ def make_look_ahead(game: Game, search: Callable[..., Any], *key: object) -> Cal
     return look_ahead
 
 
-def make_hand_over(
-    look_ahead: Callable[..., Any], search_part: Callable[..., Any], part: Part, *key: object
-) -> Callable[..., Any]:
+def make_hand_over(look_ahead: Callable[..., Any], search_part: Callable[..., Any], part: Part) -> Callable[..., Any]:
     """`look_ahead` with a second network, for the boards that this one has practised."""
     find, see = part.find, part.see
 
-    @rule_for("hand over", *key)
+    @compiled
     def hand_over(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
         plan, desk, values = memory[1], memory[4], memory[5]
         k = find(memory[0].rows, board, aux)
@@ -143,27 +141,25 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
     plan, leaves, best_of = _expectimax_plan(spec, game), network_leaves(model), best_of_values()
     bits, width, tables = spec.whole("table", TABLE_BITS, 0, 28), depth_of(spec)[1], tables_wanted(spec, game)
     how = (spec.unit in BUDGETED, bits > 0, width < MOVES)
-    kind: tuple[object, ...] = ("expectimax", game.key, leaves.key, *how, bool(tables))
-    look_ahead = make_look_ahead(game, make_search(game, leaves, *how), *kind)
+    look_ahead = make_look_ahead(game, make_search(game, leaves, *how))
     overrule = make_overrule() if tables else leave
     practice = practice_wanted(spec, game)
     if practice:
         part, second = practice
         practised = network_leaves(second)
-        kind = (*kind, practised.key)
-        look_ahead = make_hand_over(look_ahead, make_search(second.game, practised, *how), part, *kind)
+        look_ahead = make_hand_over(look_ahead, make_search(second.game, practised, *how), part)
 
-    @rule_for("think", *kind)
+    @compiled
     def think(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
         look_ahead(memory, board, aux, out)
         overrule(memory[3], board, out)
 
-    @kernel(*kind, title=f"{spec.name} for {game.title} on {model.network.name}")
+    @compiled(title=f"{spec.name} for {game.title} on {model.network.name}")
     def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
         think(memory, board, aux, memory[2])
         return best_of(memory[2]), rng
 
-    @kernel("values", *kind, title=f"advice by {spec.name} for {game.title} on {model.network.name}")
+    @compiled(title=f"advice by {spec.name} for {game.title} on {model.network.name}")
     def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
         think(memory, board, aux, out)
         out += score
@@ -173,7 +169,7 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
         rest = (new_desk(second.game, practised, bits, width), np.zeros(MOVES)) if practice else ()
         return new_desk(game, leaves, bits, width), plan, np.zeros(MOVES), endgames, *rest
 
-    return Agent(spec.text, game, kind, decide, new_memory, values_of, model)
+    return Agent(spec.text, game, decide, new_memory, values_of, model)
 
 
 def _expectimax_plan(spec: Spec, game: Game) -> Array:
@@ -187,31 +183,31 @@ def _expectimax_plan(spec: Spec, game: Game) -> Array:
 
 def rollouts_agent(spec: Spec, game: Game) -> Agent:
     """Flat Monte Carlo."""
-    flat, best_of, kind = make_flat(game), best_of_values(), ("rollouts", game.key)
+    flat, best_of = make_flat(game), best_of_values()
     seconds = spec.budget if spec.unit == "s" else 0.0
     plan = np.array([MOST_ITERATIONS if seconds else spec.budget, seconds])
 
-    @kernel(*kind, title=f"rollouts for {game.title}")
+    @compiled(title=f"rollouts for {game.title}")
     def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
         rows, plan, out = memory
         rng = flat(rows, board, aux, rng, np.int64(plan[0]), plan[1], out)
         return best_of(out), rng
 
-    @kernel("values", *kind, title=f"advice by rollouts for {game.title}")
+    @compiled(title=f"advice by rollouts for {game.title}")
     def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
         rows, plan, _ = memory
         flat(rows, board, aux, rng, np.int64(plan[0]), plan[1], out)
         out += score
 
-    return Agent(spec.text, game, kind, decide, lambda: (game.rows, plan, np.zeros(4)), values_of)
+    return Agent(spec.text, game, decide, lambda: (game.rows, plan, np.zeros(4)), values_of)
 
 
 def uct_agent(spec: Spec, game: Game) -> Agent:
     """D1's UCT: random rollouts, c = mean of the node, a new tree for every move."""
-    tools, best_of, kind = make_uct(game), best_of_values(), ("uct", game.key)
+    tools, best_of = make_uct(game), best_of_values()
     grow, root_values, plan = tools.search, tools.root_values, _uct_plan(spec)
 
-    @rule_for("think", *kind)
+    @compiled
     def think(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> np.uint64:
         rows, tree, plan, _ = memory
         iterations, seconds, late_score, late_seconds, c = plan
@@ -221,12 +217,12 @@ def uct_agent(spec: Spec, game: Game) -> Agent:
         root_values(tree, out)
         return rng
 
-    @kernel(*kind, title=f"Monte Carlo tree search for {game.title}")
+    @compiled(title=f"Monte Carlo tree search for {game.title}")
     def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
         rng = think(memory, board, aux, score, rng, memory[3])
         return best_of(memory[3]), rng
 
-    @kernel("values", *kind, title=f"advice by Monte Carlo tree search for {game.title}")
+    @compiled(title=f"advice by Monte Carlo tree search for {game.title}")
     def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
         think(memory, board, aux, score, rng, out)
         out += score
@@ -234,7 +230,7 @@ def uct_agent(spec: Spec, game: Game) -> Agent:
     def new_memory() -> Memory:
         return game.rows, new_tree(int(min(plan[0] + 1, MOST_POSITIONS))), tuple(plan), np.zeros(4)
 
-    return Agent(spec.text, game, kind, decide, new_memory, values_of)
+    return Agent(spec.text, game, decide, new_memory, values_of)
 
 
 def _uct_plan(spec: Spec) -> list[float]:
@@ -252,23 +248,23 @@ def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
     if spec.unit == "d1":
         raise Mistake(f"{spec.text!r}: d1 plays random rollouts, so write mcts:d1, or mcts:400,leaf=value")
     leaves = network_leaves(model)
-    tools, kind = make_mcts(game, leaves), ("mcts", game.key, leaves.key)
+    tools = make_mcts(game, leaves)
     search, root_values, most_visited = tools.search, tools.root_values, tools.most_visited
     c = spec.number("c", 0.2, 0.0, 100.0)
     seconds = spec.budget if spec.unit == "s" else 0.0
     iterations = MOST_ITERATIONS if seconds else int(spec.budget)
 
-    @rule_for("think", *kind)
+    @compiled
     def think(memory: Memory, board: Board, aux: np.uint64, rng: np.uint64) -> Number:
         rows, weights, notes, tree, plan = memory
         return search(rows, weights, notes, tree, board, aux, rng, np.int64(plan[0]), plan[1], plan[2])
 
-    @kernel(*kind, title=f"Monte Carlo tree search for {game.title} on {model.network.name}")
+    @compiled(title=f"Monte Carlo tree search for {game.title} on {model.network.name}")
     def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
         rng = think(memory, board, aux, rng)
         return most_visited(memory[3]), rng
 
-    @kernel("values", *kind, title=f"advice by Monte Carlo tree search for {game.title} on {model.network.name}")
+    @compiled(title=f"advice by Monte Carlo tree search for {game.title} on {model.network.name}")
     def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
         think(memory, board, aux, rng)
         root_values(memory[3], out)
@@ -278,4 +274,4 @@ def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
         tree = new_value_tree(min(8 * iterations + 8, MOST_POSITIONS))
         return game.rows, leaves.weights, leaves.new_notes(), tree, (float(iterations), seconds, c)
 
-    return Agent(spec.text, game, kind, decide, new_memory, values_of, model)
+    return Agent(spec.text, game, decide, new_memory, values_of, model)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..games.board import ONE, TWO, ZERO, Board, holds, tiles_above
-from ..games.compiler import rule, rule_for
+from ..games.compiler import compiled
 from ..games.g2048 import exponent_at
 from ..games.game import Game
 
@@ -29,7 +29,7 @@ SMALLEST_HOLE = np.uint64(6)  # 64, in Threes! 24: below it, a missing tile is s
 FIFTEEN = np.uint64(15)
 
 
-@rule
+@compiled
 def halve(board: Board, aux: np.uint64) -> tuple[Board, np.uint64, bool]:
     """All tiles above the largest hole halved; False where there is none from SMALLEST_HOLE on."""
     present, largest = ZERO, ZERO
@@ -53,7 +53,7 @@ def halve(board: Board, aux: np.uint64) -> tuple[Board, np.uint64, bool]:
     return lower, lower_aux, True
 
 
-@rule
+@compiled
 def within_nibbles(board: Board, aux: np.uint64) -> Board:
     """A board with tiles past 32768, halved until every tile is a nibble."""
     found = True
@@ -66,7 +66,7 @@ def make_fold(game: Game, limit: int) -> Callable[..., Any]:
     """`fold(board, aux)`: the board as the tables see it."""
     first, large_in_aux = np.uint64(limit), game.name == "2048"
 
-    @rule_for("fold", limit, large_in_aux)
+    @compiled
     def fold(board: Board, aux: np.uint64) -> Board:
         if large_in_aux and aux != ZERO:
             board = within_nibbles(board, aux)

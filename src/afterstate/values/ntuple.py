@@ -15,7 +15,7 @@ import numpy as np
 
 from ..games import PRACTICE
 from ..games.board import ONE, S8, ZERO, holds, tiles_above, turn
-from ..games.compiler import Array, rule_for
+from ..games.compiler import Array, compiled
 from ..games.errors import Mistake
 from ..games.game import Game
 from .ages import make_age
@@ -69,16 +69,16 @@ def evaluator(game: Game, network: Network) -> Evaluator:
     total = sum_of_one(layout, network.symmetries)
     turned, offset = _turned(network), _offset(game, network, layout.entries)
     fold = make_fold(game, network.fold) if network.fold else None
-    seen = turned if fold is None else _folded(fold, turned, game.name, network.key)
+    seen = turned if fold is None else _folded(fold, turned)
 
-    @rule_for("value", game.name, network.key)
+    @compiled
     def value(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
         return total(weights, seen(board, aux), offset(board, aux))  # type: ignore[no-any-return]
 
     size = layout.entries * network.sets
     age = make_age(game, size) if network.by_age else None
     if age is not None:
-        value = _by_age(value, age, game.name, network.key)
+        value = _by_age(value, age)
     return Evaluator(
         network=network,
         layout=layout,
@@ -95,8 +95,8 @@ def evaluator(game: Game, network: Network) -> Evaluator:
     )
 
 
-def _folded(fold: Callable[..., Any], turned: Callable[..., Any], *key: object) -> Callable[..., Any]:
-    @rule_for("folded", *key)
+def _folded(fold: Callable[..., Any], turned: Callable[..., Any]) -> Callable[..., Any]:
+    @compiled
     def folded(board: np.uint64, aux: np.uint64) -> np.uint64:
         """The board brought down, then turned."""
         return turned(fold(board, aux), aux)  # type: ignore[no-any-return]
@@ -104,10 +104,10 @@ def _folded(fold: Callable[..., Any], turned: Callable[..., Any], *key: object) 
     return folded
 
 
-def _by_age(plain: Callable[..., Any], age: Callable[..., Any], *key: object) -> Callable[..., Any]:
+def _by_age(plain: Callable[..., Any], age: Callable[..., Any]) -> Callable[..., Any]:
     """What the tables say and what is usual, together."""
 
-    @rule_for("by age", *key)
+    @compiled
     def by_age(weights: Array, board: np.uint64, aux: np.uint64) -> np.float32:
         return weights[age(board, aux)] + plain(weights, board, aux)  # type: ignore[no-any-return]
 
@@ -115,7 +115,7 @@ def _by_age(plain: Callable[..., Any], age: Callable[..., Any], *key: object) ->
 
 
 def _turned(network: Network) -> Callable[..., Any]:
-    @rule_for("turned", network.turned)
+    @compiled
     def turned(board: np.uint64, aux: np.uint64) -> np.uint64:
         """The board, in a turned network so that the slide went left."""
         return turn(board, np.int64((aux >> S8) & DIRECTION)) if turns else board
@@ -136,7 +136,7 @@ def _offset(game: Game, network: Network, entries: int) -> Callable[..., Any]:
     by_hint, size = network.by_hint, np.uint64(entries)
     hint_bits = np.uint64(3 if game.name == "threes" else 15)
 
-    @rule_for("offset", game.name, network.key)
+    @compiled
     def offset(board: np.uint64, aux: np.uint64) -> np.uint64:
         chosen = ZERO
         if some:

@@ -14,7 +14,7 @@ import numpy as np
 
 from afterstate.games import Game
 from afterstate.games.chance import seed_of
-from afterstate.games.compiler import Array, rule
+from afterstate.games.compiler import Array, compiled
 
 from .arrange import Arrangement
 from .machine import BLOCK, SIMULATED, cuda, device, float32, int32, int64, launched, thread_number
@@ -136,7 +136,7 @@ def make_play(lesson: Lesson, seen: Callable[..., Any] | None) -> Any:
     return play
 
 
-@rule
+@compiled
 def itself(board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64]:
     return board, aux
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from afterstate.games import Game
-from afterstate.games.compiler import Array, rule
+from afterstate.games.compiler import Array, compiled
 from afterstate.values.ntuple import Evaluator
 
 from ..rules import AGE_SHARE
@@ -137,7 +137,7 @@ class Lesson:
         return self.of_states or self.tables.by_aux
 
 
-@rule
+@compiled
 def as_it_is(board: np.uint64, aux: np.uint64) -> np.uint64:
     return board
 
