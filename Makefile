@@ -22,7 +22,7 @@ help:
 	@echo "make clean        remove .venv"
 
 $(VENV)/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit("afterstate needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": try make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -c 'import sys; sys.exit("tilesage needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": try make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
 $(READY): $(VENV)/bin/python pyproject.toml
@@ -35,7 +35,7 @@ $(DEV): $(READY)
 	@touch $@
 
 demo: $(READY)
-	@$(BIN)/afterstate demo
+	@$(BIN)/tilesage demo
 
 # The tests of a file share servers and clusters, so they stay together. A test that takes its process down ends the
 # run: pytest-xdist would start another one and may wait for it forever.

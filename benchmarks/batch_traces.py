@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from afterstate import game
-from afterstate.learning.parts import parts
-from afterstate.learning.rules import AGE_RATE, AGE_SHARE, history_of
-from afterstate.values.ntuple import evaluator
-from afterstate.values.patterns import parse_network
+from tilesage import game
+from tilesage.learning.parts import parts
+from tilesage.learning.rules import AGE_RATE, AGE_SHARE, history_of
+from tilesage.values.ntuple import evaluator
+from tilesage.values.patterns import parse_network
 
 LINES = 12
 GAMES, POINTS = 0, 1  # of the tally

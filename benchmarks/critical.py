@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from afterstate import games
-from afterstate.games.chance import seed_of
-from afterstate.games.compiler import compiled
-from afterstate.search.agents import Agent, make_agent
-from afterstate.values.files import open_model
+from tilesage import games
+from tilesage.games.chance import seed_of
+from tilesage.games.compiler import compiled
+from tilesage.search.agents import Agent, make_agent
+from tilesage.values.files import open_model
 
 WIDTH = 512  # of the sums that are counted together
 REACHED, MOVES, SUM = 0, 1, 2
@@ -79,7 +79,7 @@ def main() -> None:
     try:
         board, model = game.parse(chosen.board).board, open_model(chosen.model)
         agents = [make_agent(spec, game, model) for spec in chosen.agents]
-    except games.Mistake as mistake:
+    except games.InputError as mistake:
         parser.error(str(mistake))
     for agent in agents:
         played(agent, board, 1, 1, chosen.seed, 1)  # compiles, solves

@@ -14,8 +14,8 @@ import time
 
 import numpy as np
 
-from afterstate import games
-from afterstate.search.solving import KEPT, WHOLE, by_high_half, lay_out, solve_table
+from tilesage import games
+from tilesage.search.solving import KEPT, WHOLE, by_high_half, lay_out, solve_table
 
 BEGIN = 4  # the sum of the first small tiles
 

@@ -1,4 +1,4 @@
-"""Learning against wall time on a GPU: train as `afterstate train --device cuda` does, and measure on the way.
+"""Learning against wall time on a GPU: train as `tilesage train --device cuda` does, and measure on the way.
 
     python benchmarks/gpu_learning.py 2048 --network 8x6 --seconds 75 --phases tc:1:0.6,soften:1:0.4 \\
         --marks 15 30 45 75 --agents greedy greedy,downgrade=16384 expectimax:2 --json curve.json
@@ -20,13 +20,13 @@ from typing import Annotated, Any
 
 import tyro
 
-from afterstate.arena.evaluate import evaluate
-from afterstate.arena.gpu import evaluate_on_gpu
-from afterstate.games.errors import Mistake
-from afterstate.learning.config import TrainConfig
-from afterstate.learning.runs import Progress, Run
-from afterstate.search.agents import make_agent
-from afterstate.values.files import Model, save_model
+from tilesage.arena.evaluate import evaluate
+from tilesage.arena.gpu import evaluate_on_gpu
+from tilesage.games.errors import InputError
+from tilesage.learning.config import TrainConfig
+from tilesage.learning.runs import Progress, Run
+from tilesage.search.agents import make_agent
+from tilesage.values.files import Model, save_model
 
 
 @dataclass
@@ -68,7 +68,7 @@ def play(model: Model, spec: str, games: int) -> dict[str, Any]:
     agent = make_agent(spec, model.game, model)
     try:
         return figures(evaluate_on_gpu(agent, games, seed=12345))
-    except Mistake:
+    except InputError:
         return figures(evaluate(agent, games, 12345, os.cpu_count() or 1))
 
 

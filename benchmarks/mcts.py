@@ -13,11 +13,11 @@ import time
 
 import numpy as np
 
-from afterstate import games
-from afterstate.arena.evaluate import Evaluation, evaluate
-from afterstate.search.agents import make_agent
-from afterstate.search.uct import ROOT
-from afterstate.values.files import open_model
+from tilesage import games
+from tilesage.arena.evaluate import Evaluation, evaluate
+from tilesage.search.agents import make_agent
+from tilesage.search.uct import ROOT
+from tilesage.values.files import open_model
 
 MID_GAME = "..../.1../1235/9764"  # a well-kept board with a 512, seven empty cells, about 5,500 points
 D1 = "D1's report: 1024 100 %, 2048 93 %, mean 10,086.7, 767 moves (400 iterations and 1 s a move, a laptop)"

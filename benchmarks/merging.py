@@ -12,12 +12,12 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from afterstate.arena.evaluate import evaluate
-from afterstate.learning.config import TrainConfig
-from afterstate.learning.cpu import CpuTrainer
-from afterstate.learning.merge import Average, Changes, Copy, apply_changes
-from afterstate.search.agents import make_agent
-from afterstate.values.files import Model
+from tilesage.arena.evaluate import evaluate
+from tilesage.learning.config import TrainConfig
+from tilesage.learning.cpu import CpuTrainer
+from tilesage.learning.merge import Average, Changes, Copy, apply_changes
+from tilesage.search.agents import make_agent
+from tilesage.values.files import Model
 
 NO_LIMIT = 1 << 60
 

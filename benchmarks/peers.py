@@ -25,11 +25,11 @@ import numba
 from search_vs_peer import read_peer, run_ours, run_peer, train_peer
 from speed import PEERS, bench_env
 
-from afterstate.arena.evaluate import evaluate
-from afterstate.learning.config import TrainConfig
-from afterstate.learning.cpu import CpuTrainer
-from afterstate.search.agents import make_agent
-from afterstate.values.files import Model
+from tilesage.arena.evaluate import evaluate
+from tilesage.learning.config import TrainConfig
+from tilesage.learning.cpu import CpuTrainer
+from tilesage.search.agents import make_agent
+from tilesage.values.files import Model
 
 PERFORMANCE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
 SECTION = "## Beside the peers"
@@ -200,7 +200,7 @@ def main() -> None:
     lines = [
         f"{time.strftime('%Y-%m-%d')}, {machine()}. Rounds that alternate: {options.rounds}.",
         "",
-        "| what | afterstate | peer | ratio (median) | all rounds |",
+        "| what | tilesage | peer | ratio (median) | all rounds |",
         "|---|---|---|---|---|",
     ]
     print("\n".join(lines), flush=True)

@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from afterstate import games
-from afterstate.learning.config import TrainConfig
-from afterstate.learning.gpu.available import require_gpu
-from afterstate.learning.runs import Progress, Run
-from afterstate.search.players import depth_of, tables_wanted
-from afterstate.search.practice import PARTS
-from afterstate.search.specs import parse_spec
+from tilesage import games
+from tilesage.learning.config import TrainConfig
+from tilesage.learning.gpu.available import require_gpu
+from tilesage.learning.runs import Progress, Run
+from tilesage.search.players import depth_of, tables_wanted
+from tilesage.search.practice import PARTS
+from tilesage.search.specs import parse_spec
 
 WHOLE = TrainConfig(fold="16384", by_age=True, phases="tc:1:0.35,soften:1:0.2,soften:1:0.15,soften:1>0.05:0.3")
 PRACTICE = TrainConfig(decay=0.5, phases="tc:1:0.4,soften:1:0.2,soften:1>0.05:0.4")
@@ -37,8 +37,8 @@ SCORE, MOVES, LARGEST = 0, 1, 2
 
 def learn(config: TrainConfig) -> tuple[Any, Any]:
     """The network as the kernels know it, and its weights, which stay on the GPU; all else goes back."""
-    from afterstate.learning.gpu.machine import SIMULATED, cuda
-    from afterstate.learning.gpu.steps import Lesson
+    from tilesage.learning.gpu.machine import SIMULATED, cuda
+    from tilesage.learning.gpu.steps import Lesson
 
     run, said = Run.begin(config, None), 0.0
 
@@ -92,9 +92,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a folder for the score, moves and largest tile of every game")
     chosen = parser.parse_args()
     require_gpu()
-    from afterstate.arena.gpu_endgames import solve_on_gpu
-    from afterstate.arena.gpu_search import GpuSearcher, Practised, Search
-    from afterstate.learning.gpu.play import GpuPlayer
+    from tilesage.arena.gpu_endgames import solve_on_gpu
+    from tilesage.arena.gpu_search import GpuSearcher, Practised, Search
+    from tilesage.learning.gpu.play import GpuPlayer
 
     both: dict[str, Any] = {"network": chosen.network, "device": "cuda", "flight": chosen.flight}
     part = next(part for part in PARTS if part.name == chosen.part)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import argparse
 import time
 
-from afterstate import games
-from afterstate.arena.cluster import cluster
-from afterstate.arena.evaluate import evaluate
-from afterstate.arena.scale import OnRay
-from afterstate.arena.together import TogetherTrainer
-from afterstate.learning.config import TrainConfig
-from afterstate.search.agents import make_agent
+from tilesage import games
+from tilesage.arena.cluster import cluster
+from tilesage.arena.evaluate import evaluate
+from tilesage.arena.scale import OnRay
+from tilesage.arena.together import TogetherTrainer
+from tilesage.learning.config import TrainConfig
+from tilesage.search.agents import make_agent
 
 NO_LIMIT = 1 << 60
 

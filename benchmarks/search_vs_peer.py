@@ -22,12 +22,12 @@ from statistics import median, stdev
 
 import numpy as np
 
-from afterstate import games
-from afterstate.arena.evaluate import evaluate
-from afterstate.search.agents import make_agent
-from afterstate.values.files import Model
-from afterstate.values.layout import layout_of
-from afterstate.values.patterns import parse_network
+from tilesage import games
+from tilesage.arena.evaluate import evaluate
+from tilesage.search.agents import make_agent
+from tilesage.values.files import Model
+from tilesage.values.layout import layout_of
+from tilesage.values.patterns import parse_network
 
 NETWORK = "4x6"
 
@@ -108,7 +108,7 @@ def compare(peer: str, weights: Path, model: Model, layers: int, count: int, rou
         ours.append(own_mean)
         print(
             f"{layers} layers, round {round_number}: peer {rate:10,.0f} moves/s, mean {mean:9,.0f} | "
-            f"afterstate {own_rate:10,.0f} moves/s, mean {own_mean:9,.0f} | ratio {ratios[-1]:.2f}",
+            f"tilesage {own_rate:10,.0f} moves/s, mean {own_mean:9,.0f} | ratio {ratios[-1]:.2f}",
             flush=True,
         )
     error = [stdev(x) / math.sqrt(rounds) if rounds > 1 else math.nan for x in (theirs, ours)]

@@ -3,7 +3,7 @@
     python benchmarks/speed.py [--seconds 1] [--only play env peers] [--json FILE]
 
 Every figure is per second of processor time, so other programs on the machine disturb it little and a peer that uses
-several cores gets no credit for them; the best of three rounds counts. For the peers: pip install pgx jumanji.
+several cores gets no credit for them; the best of three rounds counts. The peers, pgx and jumanji, take part where they are installed.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from afterstate import games
-from afterstate.games import Game
-from afterstate.games.chance import below, draw, seed_of
+from tilesage import games
+from tilesage.games import Game
+from tilesage.games.chance import below, draw, seed_of
 
 ENVS = 4096
 ROUNDS = 3
 FOUR = np.uint64(4)
 TARGETS = {"random play, 2048": 25e6, "environment, 2048": 10e6}
-IDS = {"2048": "afterstate/2048-v0", "threes": "afterstate/Threes-v0", "threes-phone": "afterstate/ThreesPhone-v0"}
+IDS = {"2048": "tilesage/2048-v0", "threes": "tilesage/Threes-v0", "threes-phone": "tilesage/ThreesPhone-v0"}
 
 
 def rate(work: Callable[[], int], seconds: float) -> float:
@@ -101,7 +101,7 @@ def bench_env(name: str, seconds: float) -> float:
     """Whole steps of the Gymnasium vector environment, new arrays, infos and the choice of the actions included."""
     import gymnasium
 
-    import afterstate.gym  # noqa: F401
+    import tilesage.gym  # noqa: F401
 
     envs = gymnasium.make_vec(IDS[name], num_envs=ENVS, vectorization_mode="vector_entry_point")
     _, infos = envs.reset(seed=1)

@@ -19,10 +19,10 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-from afterstate.arena.evaluate import evaluate
-from afterstate.cli.demo import RECIPE
-from afterstate.learning import Run, TrainConfig
-from afterstate.search.agents import make_agent
+from tilesage.arena.evaluate import evaluate
+from tilesage.cli.demo import RECIPE
+from tilesage.learning import Run, TrainConfig
+from tilesage.search.agents import make_agent
 
 FIGURES = ("wall", "cpu", "mean")
 
@@ -66,7 +66,7 @@ def compare_speed(path: str, thousands: int, rounds: int) -> None:
             peers.append(peer_speed(path, thousands, threads))
             ours.append(our_speed(thousands, threads))
         label = f"{threads} thread{'s' * (threads > 1)}"
-        for name, runs in (("TDL2048+", peers), ("afterstate", ours)):
+        for name, runs in (("TDL2048+", peers), ("tilesage", ours)):
             wall, cpu, mean = (statistics.median(getattr(run, what) for run in runs) for what in FIGURES)
             speed = f"{wall / 1e6:5.2f} M moves/s  {cpu / 1e6:5.2f} M per processor second"
             print(f"{label}  {name:10s}  {speed}  mean of the last 1,000 of {1000 * thousands:,} games: {mean:,.0f}")
@@ -83,7 +83,7 @@ def compare_strength(path: str, seconds: float, threads: int) -> None:
     model = run.model()
     result = evaluate(make_agent("greedy", model.game, model), 1000, 1, threads)
     ours = result.statistics.mean
-    print(f"afterstate, as the demo learns, {seconds:g} s, {progress.games:,} games: mean {ours:,.0f}", flush=True)
+    print(f"tilesage, as the demo learns, {seconds:g} s, {progress.games:,} games: mean {ours:,.0f}", flush=True)
     thousands, taken, mean = 8, 0.0, 0.0
     while taken < 0.9 * seconds:
         begin = time.perf_counter()

@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--models", help="a folder with model files")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        words = [sys.executable, "-m", "afterstate", "serve", "--port", "0", "--runs", str(Path(folder) / "runs")]
+        words = [sys.executable, "-m", "tilesage", "serve", "--port", "0", "--runs", str(Path(folder) / "runs")]
         words += ["--models", options.models] if options.models else []
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None

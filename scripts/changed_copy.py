@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = ROOT / "src" / "afterstate"
+PACKAGE = ROOT / "src" / "tilesage"
 
 
 def survives(name: str, source: str, tests: list[str], seconds: float, jit: bool = False) -> bool:
@@ -22,7 +22,7 @@ def survives(name: str, source: str, tests: list[str], seconds: float, jit: bool
         subprocess.run(["cp", "-r", str(PACKAGE), str(copied)], check=True)
         (copied / name).write_text(source, encoding="utf-8")
         paths = os.pathsep.join([place, *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = {**os.environ, "PYTHONPATH": paths, "AFTERSTATE_QUIET": "1"}
+        environment = {**os.environ, "PYTHONPATH": paths, "TILESAGE_QUIET": "1"}
         environment["NUMBA_DISABLE_JIT"] = "0" if jit else "1"
         words = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
         words += ["--hypothesis-profile", "first-failure", *tests]

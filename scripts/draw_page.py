@@ -19,7 +19,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from web_support import launch, serving
 
-from afterstate import games, make_agent, open_model
+from tilesage import games, make_agent, open_model
 
 PATIENCE = 600_000  # milliseconds: a player may compile first, and a 32768 takes its time
 DESK = {"viewport": {"width": 1240, "height": 840}, "device_scale_factor": 1.5}

@@ -1,4 +1,4 @@
-"""Draw what `afterstate watch` shows as a picture, cell by cell, for the documentation.
+"""Draw what `tilesage watch` shows as a picture, cell by cell, for the documentation.
 
 python scripts/draw_terminal.py docs/images/terminal.png
 """
@@ -15,10 +15,10 @@ from PIL import Image, ImageDraw, ImageFont
 from rich.console import Console
 from rich.segment import Segment
 
-from afterstate import games
-from afterstate.search.agents import make_agent
-from afterstate.views.live import WATCH_KEYS, Adviser, landed
-from afterstate.views.terminal import Scene, draw
+from tilesage import games
+from tilesage.search.agents import make_agent
+from tilesage.views.live import WATCH_KEYS, Adviser, landed
+from tilesage.views.terminal import Scene, draw
 
 AGENT, MOVES = "rollouts:100", 840
 WIDE, HIGH, COLUMNS, ROWS, SCALE = 10, 20, 84, 26, 2

@@ -17,14 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
-from afterstate.arena.evaluate import evaluate
-from afterstate.games import PRACTICE
-from afterstate.games.compiler import Array
-from afterstate.learning.config import TrainConfig
-from afterstate.learning.cpu import CpuTrainer
-from afterstate.learning.runs import Run
-from afterstate.search.agents import make_agent
-from afterstate.values.files import Model, open_model, save_model, write_training
+from tilesage.arena.evaluate import evaluate
+from tilesage.games import PRACTICE
+from tilesage.games.compiler import Array
+from tilesage.learning.config import TrainConfig
+from tilesage.learning.cpu import CpuTrainer
+from tilesage.learning.runs import Run
+from tilesage.search.agents import make_agent
+from tilesage.values.files import Model, open_model, save_model, write_training
 
 RECIPES = {
     "2048": TrainConfig(game="2048", network="4x6+squares", fold="8192", decay=0.5, threads=2, seconds=600),
@@ -82,7 +82,7 @@ def main() -> None:
     chosen = arguments.parse_args()
     changes = {key: value for key in ("network", "fold", "seconds") if (value := getattr(chosen, key)) is not None}
     config = replace(RECIPES[chosen.game], **changes)
-    out = chosen.out or Path(__file__).parent.parent / "src" / "afterstate" / "models" / f"{chosen.game}.safetensors"
+    out = chosen.out or Path(__file__).parent.parent / "src" / "tilesage" / "models" / f"{chosen.game}.safetensors"
     numbers = (chosen.games, chosen.search, chosen.deep)
     if chosen.again:
         model = open_model(out)

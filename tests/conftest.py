@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-os.environ.setdefault("AFTERSTATE_QUIET", "1")
-os.environ.setdefault("AFTERSTATE_CACHE", "")  # solved endgames: none are kept, and none are taken
+os.environ.setdefault("TILESAGE_QUIET", "1")
+os.environ.setdefault("TILESAGE_CACHE", "")  # solved endgames: none are kept, and none are taken
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and their children, ignore it
 sys.path.insert(0, str(Path(__file__).parent))
 
 settings.register_profile(
-    "afterstate", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], max_examples=300
+    "tilesage", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], max_examples=300
 )
 settings.register_profile(
-    "first-failure", settings.get_profile("afterstate"), phases=[Phase.explicit, Phase.generate]
+    "first-failure", settings.get_profile("tilesage"), phases=[Phase.explicit, Phase.generate]
 )  # for scripts/mutants.py: that something fails is enough, the smallest example is not looked for
-settings.load_profile("afterstate")
+settings.load_profile("tilesage")
 
 
 @pytest.fixture

@@ -14,17 +14,17 @@ from random import Random
 
 import numpy as np
 
-from afterstate.learning.config import TrainConfig
-from afterstate.learning.runs import CHECKPOINT, FILES, Progress, read_metrics
-from afterstate.values.files import open_model, read_header
+from tilesage.learning.config import TrainConfig
+from tilesage.learning.runs import CHECKPOINT, FILES, Progress, read_metrics
+from tilesage.values.files import open_model, read_header
 
 INTERVAL = 0.2  # seconds between checkpoints
-ENVIRONMENT = {**os.environ, "AFTERSTATE_QUIET": "1"}
+ENVIRONMENT = {**os.environ, "TILESAGE_QUIET": "1"}
 
 
 def training(*words: str, quiet: bool = True) -> subprocess.Popen[str]:
-    """`afterstate train …` in a process of its own."""
-    command = [sys.executable, "-m", "afterstate", "train", *(["--quiet"] if quiet else []), *words]
+    """`tilesage train …` in a process of its own."""
+    command = [sys.executable, "-m", "tilesage", "train", *(["--quiet"] if quiet else []), *words]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True
     )

@@ -14,32 +14,32 @@ import numpy as np
 import pytest
 from slow_batch import BatchLearner
 
-from afterstate import games
-from afterstate.arena.evaluate import Player
-from afterstate.arena.gpu_endgames import solve_on_gpu
-from afterstate.arena.gpu_search import POINT, GpuSearcher, Practised, Search
-from afterstate.games.board import pack
-from afterstate.games.chance import seed_of
-from afterstate.games.errors import Mistake
-from afterstate.learning.ahead import make_ahead
-from afterstate.learning.config import TrainConfig
-from afterstate.learning.gpu.arrange import Arrangement
-from afterstate.learning.gpu.learner import GAMES_A_BLOCK, Learner
-from afterstate.learning.gpu.machine import SIMULATED, cuda
-from afterstate.learning.gpu.play import Boards, GpuPlayer
-from afterstate.learning.gpu.steps import Lesson
-from afterstate.learning.gpu.trainer import GpuTrainer
-from afterstate.learning.runs import Run, read_metrics
-from afterstate.search.agents import make_agent
-from afterstate.search.endgames import SNAKE, Endgames, make_overrule
-from afterstate.search.expectimax import best_of_values, make_expectimax, new_desk
-from afterstate.search.kinds import NOWHERE
-from afterstate.search.leaves import plain_leaves
-from afterstate.search.practice import PARTS, Part
-from afterstate.search.solving import solve
-from afterstate.values.files import Model, open_model, save_model
-from afterstate.values.ntuple import evaluator
-from afterstate.values.patterns import parse_network
+from tilesage import games
+from tilesage.arena.evaluate import Player
+from tilesage.arena.gpu_endgames import solve_on_gpu
+from tilesage.arena.gpu_search import POINT, GpuSearcher, Practised, Search
+from tilesage.games.board import pack
+from tilesage.games.chance import seed_of
+from tilesage.games.errors import InputError
+from tilesage.learning.ahead import make_ahead
+from tilesage.learning.config import TrainConfig
+from tilesage.learning.gpu.arrange import Arrangement
+from tilesage.learning.gpu.learner import GAMES_A_BLOCK, Learner
+from tilesage.learning.gpu.machine import SIMULATED, cuda
+from tilesage.learning.gpu.play import Boards, GpuPlayer
+from tilesage.learning.gpu.steps import Lesson
+from tilesage.learning.gpu.trainer import GpuTrainer
+from tilesage.learning.runs import Run, read_metrics
+from tilesage.search.agents import make_agent
+from tilesage.search.endgames import SNAKE, Endgames, make_overrule
+from tilesage.search.expectimax import best_of_values, make_expectimax, new_desk
+from tilesage.search.kinds import NOWHERE
+from tilesage.search.leaves import plain_leaves
+from tilesage.search.practice import PARTS, Part
+from tilesage.search.solving import solve
+from tilesage.values.files import Model, open_model, save_model
+from tilesage.values.ntuple import evaluator
+from tilesage.values.patterns import parse_network
 
 SMALL = "01,15,56"  # tables of 256 entries: the simulator is slow
 NEARLY_OVER = pack([1, 2, 1, 2, 2, 1, 2, 1, 1, 2, 1, 2, 2, 1, 2, 2])  # one merge is left
@@ -402,7 +402,7 @@ CHAINS = [  # links down to a 4, and small tiles
 def little_room(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
     """The simulator is slow: small tables."""
     if SIMULATED:
-        monkeypatch.setattr("afterstate.search.endgames.ROOM", room)
+        monkeypatch.setattr("tilesage.search.endgames.ROOM", room)
 
 
 def test_endgames_solved_there_are_those_solved_here(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -458,7 +458,7 @@ HANDED = {  # boards for the network that has practised, then some for the other
 def test_a_search_there_hands_over_to_the_network_that_has_practised(
     part: Part, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("afterstate.search.players.tables_wanted", lambda spec, game: [])
+    monkeypatch.setattr("tilesage.search.players.tables_wanted", lambda spec, game: [])
     lesson, practised, boards = lesson_of(), lesson_of(f"2048-{part.name}", "01,56"), HANDED[part.name]
     weights, others = random_weights(lesson), random_weights(practised)
     file = save_model(Model(practised.game, practised.evaluator.network, others), tmp_path / "part.safetensors")
@@ -502,7 +502,7 @@ def test_values_are_read_from_the_network_once() -> None:
 
 
 def test_when_the_room_is_full_fewer_games_move_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("afterstate.arena.gpu_search.STEPS_A_GRAPH", 1)  # later positions may need more room
+    monkeypatch.setattr("tilesage.arena.gpu_search.STEPS_A_GRAPH", 1)  # later positions may need more room
     lesson, search = SEARCHES["narrow, by age"]
     weights, boards, best_of = random_weights(lesson), len(CROWDED), best_of_values()
     at = some_games(lesson, boards)
@@ -522,7 +522,7 @@ def test_when_the_room_is_full_fewer_games_move_at_a_time(monkeypatch: pytest.Mo
 
 def test_a_search_that_does_not_fit_says_so() -> None:
     lesson = lesson_of()
-    with pytest.raises(Mistake, match="does not fit"):
+    with pytest.raises(InputError, match="does not fit"):
         GpuSearcher(lesson, Search(3), fresh(lesson), nodes=20).play(1)
 
 
@@ -581,7 +581,7 @@ def test_places_outside_the_tables_are_refused(name: str, place: Any, said: str)
     state = trainer.state()
     trainer.restore(state)
     state[f"games.{name}"][place] = trainer.evaluator.size
-    with pytest.raises(Mistake, match=said):
+    with pytest.raises(InputError, match=said):
         trainer.restore(state)
 
 
@@ -612,7 +612,7 @@ def test_a_run_ends_with_a_model_that_the_cpu_reads(tmp_path: Path) -> None:
     ],
 )
 def test_what_the_gpu_cannot_do_is_said(wrong: dict[str, Any], said: str) -> None:
-    with pytest.raises(Mistake, match=said):
+    with pytest.raises(InputError, match=said):
         GpuTrainer(replace(SETTINGS, **wrong))
 
 

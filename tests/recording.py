@@ -12,7 +12,7 @@ from random import Random
 import reference
 from reference import State
 
-from afterstate.arena.records import Action, Place, Record, Slide
+from tilesage.arena.records import Action, Place, Record, Slide
 
 START_TILES = {"2048": 2, "threes": 9, "threes-phone": 9}
 CLOCK = 1667102958189

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from afterstate.games import Game
-from afterstate.games.chance import seed_of
-from afterstate.games.compiler import Array
-from afterstate.learning.rules import AGE_RATE, AGE_SHARE
-from afterstate.values.lanes import symmetric_words
-from afterstate.values.ntuple import Evaluator
+from tilesage.games import Game
+from tilesage.games.chance import seed_of
+from tilesage.games.compiler import Array
+from tilesage.learning.rules import AGE_RATE, AGE_SHARE
+from tilesage.values.lanes import symmetric_words
+from tilesage.values.ntuple import Evaluator
 
 F = np.float32
 NOTHING = np.float32(0)

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from afterstate.games import Game
-from afterstate.games.chance import seed_of
-from afterstate.learning import TrainConfig
-from afterstate.values.ntuple import Evaluator
-from afterstate.values.patterns import Network
+from tilesage.games import Game
+from tilesage.games.chance import seed_of
+from tilesage.learning import TrainConfig
+from tilesage.values.ntuple import Evaluator
+from tilesage.values.patterns import Network
 
 Single = np.float32
 Position = tuple[np.uint64, np.uint64]

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from afterstate.games import Afterstate, State
-from afterstate.games.chance import draw, seed_of
-from afterstate.values.files import Model
+from tilesage.games import Afterstate, State
+from tilesage.games.chance import draw, seed_of
+from tilesage.values.files import Model
 
 MOVES = range(4)
 

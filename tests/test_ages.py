@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afterstate import games
-from afterstate.games import Game, Mistake
-from afterstate.learning.config import TrainConfig
-from afterstate.learning.cpu import CpuTrainer
-from afterstate.learning.runs import Run
-from afterstate.values.files import Model, open_model, save_model
-from afterstate.values.ntuple import evaluator
-from afterstate.values.patterns import AGES, parse_network
+from tilesage import games
+from tilesage.games import Game, InputError
+from tilesage.learning.config import TrainConfig
+from tilesage.learning.cpu import CpuTrainer
+from tilesage.learning.runs import Run
+from tilesage.values.files import Model, open_model, save_model
+from tilesage.values.ntuple import evaluator
+from tilesage.values.patterns import AGES, parse_network
 
 GAMES = [games.get(name) for name in games.names()]
 
@@ -73,7 +73,7 @@ def test_packed_files_keep_the_ages_as_they_are(tmp_path: Path) -> None:
     assert 0 < np.count_nonzero(found.weights[:-AGES]) < weights.size - AGES  # the limit left most of the others out
     packed = (tmp_path / "packed.safetensors").read_bytes()
     (tmp_path / "other.safetensors").write_bytes(packed.replace(b'"ages"', b'"days"'))
-    with pytest.raises(Mistake, match="its ages do not fit"):
+    with pytest.raises(InputError, match="its ages do not fit"):
         open_model(tmp_path / "other.safetensors")
 
 
@@ -100,7 +100,7 @@ def test_resumed_runs_go_on_to_the_same_weights(tmp_path: Path) -> None:
 
 
 def test_only_where_it_makes_sense() -> None:
-    with pytest.raises(Mistake, match="--by-age goes with forward"):
+    with pytest.raises(InputError, match="--by-age goes with forward"):
         TrainConfig(by_age=True, of="states")
-    with pytest.raises(Mistake, match="--by-age goes with forward"):
+    with pytest.raises(InputError, match="--by-age goes with forward"):
         TrainConfig(by_age=True, direction="backward")

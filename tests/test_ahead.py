@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from afterstate import games
-from afterstate.games import Mistake
-from afterstate.games.compiler import Array, compiled
-from afterstate.learning.ahead import make_ahead
-from afterstate.learning.config import TrainConfig
-from afterstate.learning.cpu import CpuTrainer
-from afterstate.learning.runs import Run, train
+from tilesage import games
+from tilesage.games import InputError
+from tilesage.games.compiler import Array, compiled
+from tilesage.learning.ahead import make_ahead
+from tilesage.learning.config import TrainConfig
+from tilesage.learning.cpu import CpuTrainer
+from tilesage.learning.runs import Run, train
 
 CORNERS = (0, 3, 12, 15)
 BESIDE = {0: (1, 4), 3: (2, 7), 12: (8, 13), 15: (11, 14)}
@@ -112,5 +112,5 @@ def test_runs_with_several_stages_go_on(tmp_path: Path) -> None:
 
 
 def test_it_takes_stages() -> None:
-    with pytest.raises(Mistake, match="give --stages"):
+    with pytest.raises(InputError, match="give --stages"):
         TrainConfig(game="2048", start="ahead")

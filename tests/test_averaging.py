@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from afterstate import games
-from afterstate.games import State
-from afterstate.learning import TrainConfig
-from afterstate.learning.cpu import CpuTrainer, take_in
-from afterstate.learning.rules import fresh_weights, promote_all
-from afterstate.values.ntuple import evaluator
-from afterstate.values.patterns import AGES, parse_network
+from tilesage import games
+from tilesage.games import State
+from tilesage.learning import TrainConfig
+from tilesage.learning.cpu import CpuTrainer, take_in
+from tilesage.learning.rules import fresh_weights, promote_all
+from tilesage.values.ntuple import evaluator
+from tilesage.values.patterns import AGES, parse_network
 
 F = np.float32
 NAN = float("nan")

@@ -10,15 +10,15 @@ import pytest
 from reference import g2048
 from test_search import tiny_model
 
-from afterstate import games
-from afterstate.cli import main
-from afterstate.games import Mistake, State
-from afterstate.games.board import pack, symmetry, unpack
-from afterstate.search import players
-from afterstate.search.agents import make_agent
-from afterstate.search.block import as_practised, find_block
-from afterstate.search.kinds import NOWHERE
-from afterstate.values.files import open_model, save_model
+from tilesage import games
+from tilesage.cli import main
+from tilesage.games import InputError, State
+from tilesage.games.board import pack, symmetry, unpack
+from tilesage.search import players
+from tilesage.search.agents import make_agent
+from tilesage.search.block import as_practised, find_block
+from tilesage.search.kinds import NOWHERE
+from tilesage.values.files import open_model, save_model
 
 WHOLE, BLOCK = games.get("2048"), games.get("2048-block")
 PLACES = {1: 14, 2: 13, 3: 12, 7: 11, 6: 10, 5: 9}
@@ -101,7 +101,7 @@ def test_a_game_begins_with_three_links_and_ends_with_six_at_most() -> None:
 
 def test_nobody_plays_it_by_accident() -> None:
     assert "2048-block" not in games.names()
-    with pytest.raises(Mistake, match="write one of 2048, threes, threes-phone"):
+    with pytest.raises(InputError, match="write one of 2048, threes, threes-phone"):
         games.get("2048-blok")
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from afterstate import cli
-from afterstate.cli import main
+from tilesage import cli
+from tilesage.cli import main
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -44,7 +44,7 @@ def test_odd_words_are_one_line(
     records.write_text("")
     status, out, err = run(capsys, *(str(records) if word == "RECORDS" else word for word in words))
     assert (status, out) == (2, "")
-    assert err.startswith("afterstate: ")
+    assert err.startswith("tilesage: ")
     assert err.count("\n") == 1
     assert complaint in err
 
@@ -80,13 +80,13 @@ def test_wrong_flags_are_told_in_the_words_of_the_user(
 
 def test_what_to_type_next_can_be_typed(tmp_path: Path) -> None:
     """After `make demo` the command lies in .venv/bin, where no shell looks for it."""
-    script = tmp_path / ".venv" / "bin" / "afterstate"
+    script = tmp_path / ".venv" / "bin" / "tilesage"
     script.parent.mkdir(parents=True)
-    script.write_text(f"#!{sys.executable}\nfrom afterstate.cli import command\nraise SystemExit(command())\n")
+    script.write_text(f"#!{sys.executable}\nfrom tilesage.cli import command\nraise SystemExit(command())\n")
     script.chmod(0o755)
-    places = {"/nowhere": ".venv/bin/afterstate", str(script.parent): "afterstate"}
+    places = {"/nowhere": ".venv/bin/tilesage", str(script.parent): "tilesage"}
     for number, (path, typed) in enumerate(places.items()):
-        words = [".venv/bin/afterstate", "train", "--network", "012", "--games", "5", "--quiet", "--out", str(number)]
+        words = [".venv/bin/tilesage", "train", "--network", "012", "--games", "5", "--quiet", "--out", str(number)]
         environment = {**os.environ, "PATH": path}
         done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert f"next: {typed} evaluate" in done.stdout, done.stderr
@@ -94,7 +94,7 @@ def test_what_to_type_next_can_be_typed(tmp_path: Path) -> None:
 
 def test_records_through_a_pipe() -> None:
     """`--save -` is standard output, `referee -` standard input."""
-    command = [sys.executable, "-m", "afterstate"]
+    command = [sys.executable, "-m", "tilesage"]
     played = subprocess.run(
         [*command, "evaluate", "--agent", "random", "--games", "20", "--save", "-"], capture_output=True, check=False
     )
@@ -121,7 +121,7 @@ def test_results_go_where_a_link_leads(tmp_path: Path) -> None:
     (tmp_path / "link.json").symlink_to("real.json")
     (tmp_path / "out").symlink_to("/proc/self/fd/1")
     for name in ("link.json", "out"):
-        words = [sys.executable, "-m", "afterstate", "games", "--json", str(tmp_path / name)]
+        words = [sys.executable, "-m", "tilesage", "games", "--json", str(tmp_path / name)]
         with (tmp_path / "printed").open("w") as printed:
             assert subprocess.run(words, stdout=printed, check=False).returncode == 0
     assert json.loads((tmp_path / "real.json").read_text())["games"]
@@ -148,12 +148,12 @@ def test_every_command_is_there_and_has_help_with_examples(name: str, capsys: py
     assert end.value.code in (0, None)
     out = capsys.readouterr().out
     assert "usage:" in out
-    assert f"afterstate {name}" in out
+    assert f"tilesage {name}" in out
 
 
 def test_help_and_import_load_nothing_heavy() -> None:
     check = (
-        "import sys, afterstate, afterstate.cli; afterstate.cli.main(['--help']);"
+        "import sys, tilesage, tilesage.cli; tilesage.cli.main(['--help']);"
         "sys.exit(any(name in sys.modules for name in ('numba', 'numpy', 'rich', 'matplotlib', 'tyro')))"
     )
     assert subprocess.run([sys.executable, "-c", check], capture_output=True, check=False).returncode == 0
@@ -163,7 +163,7 @@ def test_the_help_of_every_command_loads_nothing_heavy() -> None:
     """One process asks for the help of every command, and tells which one was the first to bring something along."""
     check = """
 import contextlib, io, json, sys
-from afterstate import cli
+from tilesage import cli
 
 helped, loaded = [], {}
 for name in cli.COMMANDS:
@@ -205,7 +205,7 @@ def test_mistakes_are_one_line_and_status_2(
     assert status == 2
     assert out == ""
     assert part in err
-    assert err.startswith("afterstate: ")
+    assert err.startswith("tilesage: ")
     assert err.count("\n") == 1
 
 
@@ -228,7 +228,7 @@ def test_json_on_standard_output_stands_alone(capsys: pytest.CaptureFixture[str]
     assert [game["name"] for game in json.loads(out)["games"]] == ["2048", "threes", "threes-phone"]
 
 
-@pytest.mark.parametrize("module", ["afterstate", "afterstate.games", "afterstate.values", "afterstate.learning"])
+@pytest.mark.parametrize("module", ["tilesage", "tilesage.games", "tilesage.values", "tilesage.learning"])
 def test_public_names_are_the_documented_ones(module: str) -> None:
     public = importlib.import_module(module)
     for name in public.__all__:
@@ -295,7 +295,7 @@ def test_a_full_disk_leaves_the_page_of_a_report_as_it_was(
         status, out, err = run(capsys, *words)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert (status, out, err) == (2, "", f"afterstate: cannot write {page}: File too large\n")
+    assert (status, out, err) == (2, "", f"tilesage: cannot write {page}: File too large\n")
     assert [path.name for path in tmp_path.iterdir()] == ["page.md"]
     assert page.read_text() == "what was there before"
     assert run(capsys, *words)[0] == 0

@@ -13,9 +13,9 @@ from types import CodeType
 
 import pytest
 
-from afterstate.arena import evaluate
-from afterstate.games import digest, threes
-from afterstate.search import expectimax, mcts
+from tilesage.arena import evaluate
+from tilesage.games import digest, threes
+from tilesage.search import expectimax, mcts
 
 # Every ingredient of `loop` makes one digit of what it answers.
 PROGRAM = """
@@ -28,7 +28,7 @@ from numba import types
 from numba.extending import intrinsic
 
 import helpers
-from afterstate.games.compiler import compiled
+from tilesage.games.compiler import compiled
 
 RATE = 1
 TABLE = np.array([1, 7])
@@ -244,7 +244,7 @@ def test_files_that_nobody_has_read_for_long_are_removed(tmp_path: Path) -> None
 # --- What changes within a process -------------------------------------------------------------------------------
 
 CHANGING = """
-from afterstate.games.compiler import compiled
+from tilesage.games.compiler import compiled
 
 RATE = 1
 
@@ -293,7 +293,7 @@ def test_a_global_that_changes_while_a_program_runs_leaves_nothing_wrong_behind(
 
 OVERLOADED = """
 from numba.extending import overload
-from afterstate.games.compiler import compiled
+from tilesage.games.compiler import compiled
 
 
 def given(x):
@@ -319,7 +319,7 @@ JITCLASS = """
 import numpy as np
 from numba import int64
 from numba.experimental import jitclass
-from afterstate.games.compiler import compiled
+from tilesage.games.compiler import compiled
 
 
 @jitclass([("x", int64)])
@@ -343,7 +343,7 @@ if __name__ == "__main__":
     print(program.loop(program.Box(1)))
 """
 EACH_OTHER = """
-from afterstate.games.compiler import compiled
+from tilesage.games.compiler import compiled
 
 
 @compiled
@@ -383,7 +383,7 @@ def test_what_cannot_be_read_is_compiled_in_every_process(tmp_path: Path, progra
 
 def test_the_user_is_told_why(tmp_path: Path) -> None:
     folder = write(tmp_path / "here", OVERLOADED)
-    environment = {**os.environ, "AFTERSTATE_QUIET": ""}
+    environment = {**os.environ, "TILESAGE_QUIET": ""}
     done = subprocess.run([sys.executable, "program.py"], cwd=folder, capture_output=True, text=True, env=environment)
     assert done.stderr.strip() == (
         "compiling what is given … (in every process anew: no digest tells the Python function given)"
@@ -405,7 +405,7 @@ STEP = "            x = (x * {} + n) % {} if x % {} else x + {}"
 STEPS = "\n".join(STEP.format(k + 31, 1000003 + k, k + 2, k) for k in range(60))
 LINKED = f"""
 import numba
-from afterstate.games.compiler import compiled
+from tilesage.games.compiler import compiled
 
 
 def loop_of(number):
@@ -439,10 +439,10 @@ NETWORKS = """
 import sys
 
 import numpy as np
-from afterstate import games
-from afterstate.games.compiler import compiled
-from afterstate.values.ntuple import evaluator
-from afterstate.values.patterns import parse_network
+from tilesage import games
+from tilesage.games.compiler import compiled
+from tilesage.values.ntuple import evaluator
+from tilesage.values.patterns import parse_network
 
 
 def value_of(name):

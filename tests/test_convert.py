@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afterstate import games
-from afterstate.cli import main
-from afterstate.games.errors import Mistake
-from afterstate.values.convert import Numbering, export_model, format_by_name, import_model
-from afterstate.values.exchange import READERS, read_tables
-from afterstate.values.files import Model, open_model, save_model, size_of
-from afterstate.values.layout import images
-from afterstate.values.patterns import Network, parse_network
+from tilesage import games
+from tilesage.cli import main
+from tilesage.games.errors import InputError
+from tilesage.values.convert import Numbering, export_model, format_by_name, import_model
+from tilesage.values.exchange import READERS, read_tables
+from tilesage.values.files import Model, open_model, save_model, size_of
+from tilesage.values.layout import images
+from tilesage.values.patterns import Network, parse_network
 
 FOREIGN = tuple(READERS)
 PLAIN = Numbering()
@@ -62,7 +62,7 @@ HAND_MADE = {
 def test_folds_and_ages_do_not_fit(tmp_path: Path) -> None:
     for network in (parse_network("tiny", (), False, 13), parse_network("tiny", by_age=True)):
         model = Model(games.get("2048"), network, np.zeros(size_of(network), np.float32))
-        with pytest.raises(Mistake, match="without --fold and --by-age"):
+        with pytest.raises(InputError, match="without --fold and --by-age"):
             export_model(model, tmp_path / "w", "tdl2048", PLAIN)
     assert list(tmp_path.iterdir()) == []
 
@@ -194,15 +194,15 @@ def test_recognises_networks_by_size(tmp_path: Path) -> None:
 
 def test_names_of_files() -> None:
     names = ["a.safetensors", "b.w", "weights.bin", "2048.bin"]
-    assert [format_by_name(Path(name)) for name in names] == ["afterstate", "tdl2048", "course", "demo"]
-    with pytest.raises(Mistake, match="--to"):
+    assert [format_by_name(Path(name)) for name in names] == ["tilesage", "tdl2048", "course", "demo"]
+    with pytest.raises(InputError, match="--to"):
         format_by_name(Path("other.bin"))
 
 
 def test_stages_and_hints_do_not_fit(tmp_path: Path) -> None:
     for network in (parse_network("tiny", (11,)), parse_network("tiny", (), True)):
         model = Model(games.get("threes"), network, np.zeros(size_of(network), np.float32))
-        with pytest.raises(Mistake, match="sets of tables"):
+        with pytest.raises(InputError, match="sets of tables"):
             export_model(model, tmp_path / "w", "course", PLAIN)
     assert list(tmp_path.iterdir()) == []
 
@@ -212,10 +212,10 @@ def test_stages_and_hints_do_not_fit(tmp_path: Path) -> None:
 def test_cut_short(form: str, cut: int, tmp_path: Path) -> None:
     path = tmp_path / "cut"
     path.write_bytes(HAND_MADE[form][:-cut])
-    with pytest.raises(Mistake, match="cut short"):
+    with pytest.raises(InputError, match="cut short"):
         read_tables(path)
     path.write_bytes(HAND_MADE[form] + b"\1")
-    with pytest.raises(Mistake, match=f"not a {form} file: 1 bytes follow"):
+    with pytest.raises(InputError, match=f"not a {form} file: 1 bytes follow"):
         read_tables(path, form)
 
 
@@ -243,20 +243,20 @@ def test_hostile_files_get_one_line(name: str, tmp_path: Path, capsys: pytest.Ca
     for flags in ([], *(["--from", form] for form in FOREIGN)):
         assert main(["convert", str(path), str(target), "--game", "2048", *flags]) == 2
         error = capsys.readouterr().err
-        assert error.startswith("afterstate: ")
+        assert error.startswith("tilesage: ")
         assert error.count("\n") == 1
     assert not target.exists()
 
 
 def read_or_refuse(data: bytes, form: str) -> None:
-    """Nothing but a `Mistake` of one line may come of any bytes, and never more numbers than the file has."""
+    """Nothing but an `InputError` of one line may come of any bytes, and never more numbers than the file has."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(data)
         file.flush()
         complaint, tables = "", []
         try:
             _, tables = read_tables(Path(file.name), form)
-        except Mistake as mistake:
+        except InputError as mistake:
             complaint = str(mistake)
         assert "\n" not in complaint
         assert sum(table.values.nbytes for table in tables) <= len(data)
@@ -276,7 +276,7 @@ def test_damaged_headers_are_read_or_refused(at: int, byte: int, form: str) -> N
 
 def test_infinite_weights_are_refused(tmp_path: Path) -> None:
     (tmp_path / "w").write_bytes(struct.pack("<IQ", 1, 16) + floats(*[float("nan")] * 16))
-    with pytest.raises(Mistake, match="not numbers"):
+    with pytest.raises(InputError, match="not numbers"):
         import_model(tmp_path / "w", games.get("2048"), "5", None, PLAIN)
 
 
@@ -290,7 +290,7 @@ class TestCommand:
         back = tmp_path / "back.safetensors"
         assert main(["convert", str(course), str(back), "--game", "threes", "--json", "-"]) == 0
         told = json.loads(capsys.readouterr().out)
-        assert (told["game"], told["network"], told["format"]) == ("threes", "8x4", "afterstate")
+        assert (told["game"], told["network"], told["format"]) == ("threes", "8x4", "tilesage")
         assert "give --patterns if yours differ" in told["notes"][1]
         assert np.array_equal(open_model(back).weights, model.weights)
         assert open_model(back).training == {"imported": "course", "file": "weights.bin"}
@@ -319,7 +319,7 @@ class TestCommand:
             (["w", "o.w", "--game", "2048", "--network", "5", "--base", "15"], "its pattern 5 15"),
             (["w", "o.w", "--game", "2048", "--network", "5", "--first", "high"], "leave --base and --first"),
             (["w", "o.w", "--game", "2048", "--network", "5", "--packed"], "--packed"),
-            (["w", "o.w", "--from", "ours"], "afterstate convert --help"),
+            (["w", "o.w", "--from", "ours"], "tilesage convert --help"),
         ],
     )
     def test_mistakes(

@@ -27,10 +27,10 @@ from crash_support import (
 )
 from hostile.watch import through_the_door
 
-from afterstate.arena.referee import judge
-from afterstate.games.errors import Mistake
-from afterstate.learning.config import TrainConfig
-from afterstate.learning.runs import Run, read_metrics, train
+from tilesage.arena.referee import judge
+from tilesage.games.errors import InputError
+from tilesage.learning.config import TrainConfig
+from tilesage.learning.runs import Run, read_metrics, train
 
 GAMES = 12_000
 
@@ -58,7 +58,7 @@ def test_five_kills_lose_nothing_and_the_weights_are_those_of_an_undisturbed_run
 
 def one_line(status: int, err: str, part: str) -> None:
     assert status == 2, err
-    assert err.startswith("afterstate: ")
+    assert err.startswith("tilesage: ")
     assert err.count("\n") == 1
     assert part in err
 
@@ -88,7 +88,7 @@ def test_files_that_may_not_grow_are_told_in_one_line(tmp_path: Path) -> None:
     before = weights_of(folder)
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000));"
-        "from afterstate.cli import main; sys.exit(main(sys.argv[1:]))"
+        "from tilesage.cli import main; sys.exit(main(sys.argv[1:]))"
     )
     words = [sys.executable, "-c", code, "train", "--quiet", "--resume", str(folder), "--games", "500"]
     done = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT, timeout=300, check=False)
@@ -98,7 +98,7 @@ def test_files_that_may_not_grow_are_told_in_one_line(tmp_path: Path) -> None:
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 10_000
 
 
-@pytest.mark.parametrize("place", ["file/run", "locked/run", "/proc/afterstate"])
+@pytest.mark.parametrize("place", ["file/run", "locked/run", "/proc/tilesage"])
 def test_a_place_that_cannot_be_written_is_told_in_one_line(place: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     (tmp_path / "locked").mkdir(mode=0o500)
@@ -126,7 +126,7 @@ def test_the_second_training_in_a_folder_is_told_of_the_first(tmp_path: Path) ->
     folder = tmp_path / "run"
     train(small(), folder)
     first = Run.resume(folder, games=100)
-    with pytest.raises(Mistake, match=f"another process \\({os.getpid()}\\) trains in"):
+    with pytest.raises(InputError, match=f"another process \\({os.getpid()}\\) trains in"):
         Run.resume(folder)
     status, _, err = finish(training("--resume", str(folder)))
     one_line(status, err, f"another process ({os.getpid()}) trains in")
@@ -141,7 +141,7 @@ def test_a_run_that_cannot_begin_lets_go_of_its_folder(tmp_path: Path) -> None:
     path = folder / "checkpoint.safetensors"
     good = path.read_bytes()
     path.write_bytes(good[:-1])
-    with pytest.raises(Mistake, match="cut short"):
+    with pytest.raises(InputError, match="cut short"):
         Run.resume(folder)
     path.write_bytes(good)
     Run.resume(folder, games=100).train()
@@ -177,8 +177,8 @@ def interrupted(err: str) -> None:
 def test_ctrl_c_while_compiling(tmp_path: Path) -> None:
     """A cold cache, so that the trainer is compiled; the run can be begun or resumed afterwards."""
     folder, cache = tmp_path / "run", tmp_path / "cache"
-    environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(cache), "AFTERSTATE_QUIET": ""}
-    words = [sys.executable, "-m", "afterstate", "train", "--quiet", *beginning(folder, 50)]
+    environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(cache), "TILESAGE_QUIET": ""}
+    words = [sys.executable, "-m", "tilesage", "train", "--quiet", *beginning(folder, 50)]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
         assert "compiling" in process.stderr.readline()
@@ -195,10 +195,10 @@ def test_ctrl_c_while_compiling(tmp_path: Path) -> None:
 @pytest.mark.parametrize("moment", [0.2, 1.2])
 def test_ctrl_c_in_the_middle_of_the_compiler(tmp_path: Path, moment: float) -> None:
     """It waits for the end of what is being compiled: in the middle, the compiler prints pages, or swallows it."""
-    environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(tmp_path), "AFTERSTATE_QUIET": ""}
+    environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(tmp_path), "TILESAGE_QUIET": ""}
     words = ["hint", "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2", "--agent", "expectimax:9"]
     with subprocess.Popen(
-        [sys.executable, "-m", "afterstate", *words], stderr=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-m", "tilesage", *words], stderr=subprocess.PIPE, text=True, env=environment
     ) as process:
         assert process.stderr is not None
         first = process.stderr.readline()
@@ -231,7 +231,7 @@ def test_ctrl_c_while_it_trains_and_saves(tmp_path: Path) -> None:
 
 def test_ctrl_c_while_evaluating_keeps_the_games_that_were_finished(tmp_path: Path) -> None:
     records = tmp_path / "records.txt"
-    words = [sys.executable, "-m", "afterstate", "evaluate", "--agent", "rollouts:10", "--games", "1000000"]
+    words = [sys.executable, "-m", "tilesage", "evaluate", "--agent", "rollouts:10", "--games", "1000000"]
     words += ["--workers", "1", "--save", str(records)]
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT

@@ -13,14 +13,14 @@ import pytest
 from reference import g2048
 from test_search import tiny_model
 
-from afterstate import games
-from afterstate.games import Mistake, State
-from afterstate.games.board import pack, symmetry, unpack
-from afterstate.search import players, solving
-from afterstate.search.agents import make_agent
-from afterstate.search.endgames import BLOCK, SNAKE, Chain, Endgames, make_best_slides, make_overrule
-from afterstate.search.solving import CLOSE, lay_out, least_of, solve
-from afterstate.search.specs import parse_spec
+from tilesage import games
+from tilesage.games import InputError, State
+from tilesage.games.board import pack, symmetry, unpack
+from tilesage.search import players, solving
+from tilesage.search.agents import make_agent
+from tilesage.search.endgames import BLOCK, SNAKE, Chain, Endgames, make_best_slides, make_overrule
+from tilesage.search.solving import CLOSE, lay_out, least_of, solve
+from tilesage.search.specs import parse_spec
 
 GAME = games.get("2048")
 LEAST = least_of(SNAKE)
@@ -253,7 +253,7 @@ def test_a_player_with_endgames(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_wrong_words(game: str, spec: str, words: str) -> None:
-    with pytest.raises(Mistake, match=words):
+    with pytest.raises(InputError, match=words):
         make_agent(spec, games.get(game), tiny_model(game))
 
 
@@ -279,5 +279,5 @@ def test_which_tables_are_meant() -> None:
 
 def test_tables_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solving, "memory_of_this_machine", lambda: 1 << 20)
-    with pytest.raises(Mistake, match=r"0\.\d GB of memory"):
+    with pytest.raises(InputError, match=r"0\.\d GB of memory"):
         solve(GAME, [(SNAKE, 5)])

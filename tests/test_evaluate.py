@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 from slow_search import Dice, choose_at_random
 
-from afterstate import games
-from afterstate.arena.evaluate import Evaluation, Player, evaluate, records_of
-from afterstate.arena.records import Place, Record, format_record, parse_record
-from afterstate.arena.statistics import Statistics
-from afterstate.cli import main
-from afterstate.games import State
-from afterstate.games.board import pack
-from afterstate.games.chance import seed_of
-from afterstate.games.compiler import _Store
-from afterstate.games.play import start_from
-from afterstate.search.agents import Agent, make_agent
-from afterstate.values.files import Model, size_of
-from afterstate.values.patterns import parse_network
+from tilesage import games
+from tilesage.arena.evaluate import Evaluation, Player, evaluate, records_of
+from tilesage.arena.records import Place, Record, format_record, parse_record
+from tilesage.arena.statistics import Statistics
+from tilesage.cli import main
+from tilesage.games import State
+from tilesage.games.board import pack
+from tilesage.games.chance import seed_of
+from tilesage.games.compiler import _Store
+from tilesage.games.play import start_from
+from tilesage.search.agents import Agent, make_agent
+from tilesage.values.files import Model, size_of
+from tilesage.values.patterns import parse_network
 
 every_game = pytest.mark.parametrize("name", games.names())
 

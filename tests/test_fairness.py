@@ -9,12 +9,12 @@ from functools import cache
 import pytest
 from recording import fair, play_game
 
-from afterstate.arena import fairness
-from afterstate.arena.fairness import Group, chi_square_tail, grouped_test, position_test, rank_test
-from afterstate.arena.lines import Line
-from afterstate.arena.records import format_record
-from afterstate.arena.referee import fairness as all_tests
-from afterstate.arena.referee import judge_lines
+from tilesage.arena import fairness
+from tilesage.arena.fairness import Group, chi_square_tail, grouped_test, position_test, rank_test
+from tilesage.arena.lines import Line
+from tilesage.arena.records import format_record
+from tilesage.arena.referee import fairness as all_tests
+from tilesage.arena.referee import judge_lines
 
 GAMES = ("2048", "threes", "threes-phone")
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afterstate import games
-from afterstate.games import Mistake, State
-from afterstate.values.files import Model, open_model, read_header, save_model, write_tensors
-from afterstate.values.folding import SMALLEST_HOLE, make_fold
-from afterstate.values.ntuple import evaluator
-from afterstate.values.patterns import parse_network
+from tilesage import games
+from tilesage.games import InputError, State
+from tilesage.values.files import Model, open_model, read_header, save_model, write_tensors
+from tilesage.values.folding import SMALLEST_HOLE, make_fold
+from tilesage.values.ntuple import evaluator
+from tilesage.values.patterns import parse_network
 
 GAME, PHONE = games.get("2048"), games.get("threes-phone")
 
@@ -94,26 +94,26 @@ def test_a_model_whose_folds_doubled_values_is_refused(tmp_path: Path) -> None:
     assert open_model(path).network == network
     _, metadata, _ = read_header(path)
     write_tensors(path, {"weights": model.weights}, metadata | {"fold_scale": "2"})
-    with pytest.raises(Mistake, match="doubles values where it folds"):
+    with pytest.raises(InputError, match="doubles values where it folds"):
         open_model(path)
 
 
 def test_only_where_it_makes_sense() -> None:
-    with pytest.raises(Mistake, match="one scale only"):
+    with pytest.raises(InputError, match="one scale only"):
         evaluator(games.get("2048-block"), parse_network("tiny", (), False, 13))
-    with pytest.raises(Mistake, match="--fold or --stages"):
+    with pytest.raises(InputError, match="--fold or --stages"):
         evaluator(GAME, parse_network("tiny", (13,), False, 13))
-    with pytest.raises(Mistake, match="index 8 to 15"):
+    with pytest.raises(InputError, match="index 8 to 15"):
         parse_network("tiny", (), False, 3)
 
 
 def test_a_folded_network_learns() -> None:
     """Folded from 256 on, so that a minute's games already use it: far better than before, and than random play."""
-    from afterstate.arena.evaluate import evaluate
-    from afterstate.learning.config import TrainConfig
-    from afterstate.learning.cpu import CpuTrainer
-    from afterstate.search.agents import make_agent
-    from afterstate.values.files import Model
+    from tilesage.arena.evaluate import evaluate
+    from tilesage.learning.config import TrainConfig
+    from tilesage.learning.cpu import CpuTrainer
+    from tilesage.search.agents import make_agent
+    from tilesage.values.files import Model
 
     config = TrainConfig(network="012,0123,0145", fold="256", rule="tc", decay=0.5, games=3000, threads=1)
     trainer = CpuTrainer(config)

@@ -20,9 +20,9 @@ import reference
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afterstate import games
-from afterstate.games import Game, Mistake, State, board, chance, g2048, play, threes, threes_phone
-from afterstate.games.board import ACTIONS
+from tilesage import games
+from tilesage.games import Game, InputError, State, board, chance, g2048, play, threes, threes_phone
+from tilesage.games.board import ACTIONS
 
 NAMES = games.names()
 every_game = pytest.mark.parametrize("name", NAMES)
@@ -406,7 +406,7 @@ def test_2048_lines(line: str, expected: str, reward: int) -> None:
     ],
 )
 def test_boards_that_cannot_be(name: str, text: str, part: str) -> None:
-    with pytest.raises(Mistake, match=part):
+    with pytest.raises(InputError, match=part):
         games.get(name).parse(text)
 
 
@@ -417,10 +417,10 @@ def test_hints_and_decks_of_the_phone() -> None:
             text = f"..../.A../..../.... hint={hint} deck={deck}"
             assert parse(text).text == text
     for hint in ("", "0", "5", "x", "0+1", "1+2", "2+3", "3+6", "6+24", "12+6", "6+6", "6+12+24+48"):
-        with pytest.raises(Mistake, match="needs the next tile"):
+        with pytest.raises(InputError, match="needs the next tile"):
             parse(f"..../.A../..../.... hint={hint}")
     for deck in ("0,0,0", "4,4", "4,4,4,4", "5,4,4", "4,4,-1", "4,x,4", ""):
-        with pytest.raises(Mistake, match="a deck is three counts"):
+        with pytest.raises(InputError, match="a deck is three counts"):
             parse(f"..../.A../..../.... hint=1 deck={deck}")
 
 
@@ -433,14 +433,14 @@ def test_a_bag_or_deck_that_is_not_told() -> None:
 
 
 def test_mistakes_say_what_is_right() -> None:
-    with pytest.raises(Mistake, match="write one of 2048, threes, threes-phone"):
+    with pytest.raises(InputError, match="write one of 2048, threes, threes-phone"):
         games.get("2084")
-    with pytest.raises(Mistake, match="probability from 0 to 1"):
+    with pytest.raises(InputError, match="probability from 0 to 1"):
         games.get("2048", four_rate=2.0)
     state = games.get("2048").parse("1.../..../..../....")
-    with pytest.raises(Mistake, match="legal: right, down"):
+    with pytest.raises(InputError, match="legal: right, down"):
         state.play("up")
-    with pytest.raises(Mistake, match="write up, right, down or left"):
+    with pytest.raises(InputError, match="write up, right, down or left"):
         state.play("north")
 
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from slow_batch import BatchLearner, batch_rate
 
-from afterstate import games
-from afterstate.cli import main
-from afterstate.games.errors import Mistake
-from afterstate.learning.gpu.available import require_gpu
-from afterstate.values.files import Model, save_model
-from afterstate.values.layout import layout_of
-from afterstate.values.ntuple import evaluator
-from afterstate.values.patterns import parse_network
+from tilesage import games
+from tilesage.cli import main
+from tilesage.games.errors import InputError
+from tilesage.learning.gpu.available import require_gpu
+from tilesage.values.files import Model, save_model
+from tilesage.values.layout import layout_of
+from tilesage.values.ntuple import evaluator
+from tilesage.values.patterns import parse_network
 
 HERE = Path(__file__).parent
 KERNELS = HERE / "gpu_kernels.py"
@@ -29,7 +29,7 @@ with_numba_cuda = pytest.mark.skipif(importlib.util.find_spec("numba_cuda") is N
 def has_gpu() -> bool:
     try:
         require_gpu()
-    except Mistake:
+    except InputError:
         return False
     return True
 
@@ -55,7 +55,7 @@ def test_the_kernels_on_the_gpu() -> None:
 
 @pytest.mark.skipif(has_gpu(), reason="there is a GPU")
 def test_without_a_gpu_one_line_says_what_is_missing() -> None:
-    with pytest.raises(Mistake, match=r"--device cuda needs .*(numba-cuda|NVIDIA GPU)") as caught:
+    with pytest.raises(InputError, match=r"--device cuda needs .*(numba-cuda|NVIDIA GPU)") as caught:
         require_gpu()
     assert "\n" not in str(caught.value)
 
@@ -72,14 +72,14 @@ def test_the_command_without_a_gpu(command: list[str], tmp_path: Path, capfd: py
         command = [*command, "--out", str(tmp_path / "run")]
     assert main([*command, "--device", "cuda"]) == 2
     error = capfd.readouterr().err
-    assert error.startswith("afterstate: --device cuda needs")
+    assert error.startswith("tilesage: --device cuda needs")
     assert error.count("\n") == 1
 
 
 @with_numba_cuda
 @pytest.mark.parametrize("network", ["01234,01245,5", "tiny"])
 def test_the_order_of_the_gpu_is_that_of_other_programs(network: str) -> None:
-    from afterstate.learning.gpu.arrange import moves_of
+    from tilesage.learning.gpu.arrange import moves_of
 
     for table in layout_of(parse_network(network)).tables:
         index = np.random.default_rng(1).integers(0, 16 ** len(table.cells), 1000).astype(np.uint64)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from afterstate.cli import main
+from tilesage.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs" / "guide"
@@ -43,7 +43,7 @@ def test_commands(
     commands = commands_of(page)
     assert commands
     for command in commands:
-        assert command.startswith("afterstate ")
+        assert command.startswith("tilesage ")
         assert main(smaller(command)) == 0, f"{command}: {capsys.readouterr().err}"
         assert capsys.readouterr().out
         if made := re.search(r"--out (\S+)", command):

@@ -18,14 +18,14 @@ gymnasium = pytest.importorskip("gymnasium")
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 from gymnasium.vector import AutoresetMode  # noqa: E402
 
-import afterstate.gym  # noqa: E402
-from afterstate import games  # noqa: E402
-from afterstate.games import legal  # noqa: E402
-from afterstate.games.board import nth, nth_cell, pack  # noqa: E402
-from afterstate.games.chance import seed_of  # noqa: E402
-from afterstate.games.play import start_from  # noqa: E402
+import tilesage.gym  # noqa: E402
+from tilesage import games  # noqa: E402
+from tilesage.games import legal  # noqa: E402
+from tilesage.games.board import nth, nth_cell, pack  # noqa: E402
+from tilesage.games.chance import seed_of  # noqa: E402
+from tilesage.games.play import start_from  # noqa: E402
 
-IDS = {"2048": "afterstate/2048-v0", "threes": "afterstate/Threes-v0", "threes-phone": "afterstate/ThreesPhone-v0"}
+IDS = {"2048": "tilesage/2048-v0", "threes": "tilesage/Threes-v0", "threes-phone": "tilesage/ThreesPhone-v0"}
 HEADINGS = ["Description", "Action Space", "Observation Space", "Rewards", "Episode End", "Arguments", "Versions"]
 every_game = pytest.mark.parametrize("name", IDS)
 
@@ -77,7 +77,7 @@ def test_gymnasium_makes_the_vector_without_a_warning(name):
 
 
 def test_the_name_of_the_module_is_enough_to_make_one():
-    assert gymnasium.make("afterstate.gym:afterstate/2048-v0").unwrapped.game.name == "2048"
+    assert gymnasium.make("tilesage.gym:tilesage/2048-v0").unwrapped.game.name == "2048"
 
 
 @every_game
@@ -87,9 +87,7 @@ def test_gymnasiums_own_vector_takes_the_single_environment(name):
     assert infos["action_mask"].shape == (2, 4)
 
 
-@pytest.mark.parametrize(
-    "kind", [afterstate.gym.Game2048Env, afterstate.gym.ThreesEnv, afterstate.gym.ThreesPhoneEnv]
-)
+@pytest.mark.parametrize("kind", [tilesage.gym.Game2048Env, tilesage.gym.ThreesEnv, tilesage.gym.ThreesPhoneEnv])
 def test_the_docstring_is_a_page(kind):
     positions = [kind.__doc__.index(f"## {heading}\n") for heading in HEADINGS]
     assert positions == sorted(positions)
@@ -165,13 +163,13 @@ def test_the_rate_of_fours_is_an_argument():
 def test_an_action_that_is_none_is_refused(action):
     env = gymnasium.make(IDS["2048"]).unwrapped
     env.reset(seed=1)
-    with pytest.raises(games.Mistake, match="an action is 0, 1, 2 or 3"):
+    with pytest.raises(games.InputError, match="an action is 0, 1, 2 or 3"):
         env.step(action)
     envs = gymnasium.make_vec(IDS["2048"], num_envs=2)
     envs.reset(seed=1)
-    with pytest.raises(games.Mistake, match=f"not {action} at 1"):
+    with pytest.raises(games.InputError, match=f"not {action} at 1"):
         envs.step(np.array([0, action]))
-    with pytest.raises(games.Mistake, match=r"shape \(2,\)"):
+    with pytest.raises(games.InputError, match=r"shape \(2,\)"):
         envs.step(np.array([0]))
 
 
@@ -246,7 +244,7 @@ def test_without_autoreset_a_game_stays_over_until_it_is_reset():
     again, infos = envs.reset(options={"reset_mask": np.array([False, True, False])})
     assert np.array_equal(again[[0, 2]], observations[[0, 2]])
     assert (again[1] > 0).sum() == 2
-    with pytest.raises(games.Mistake, match="reset_mask"):
+    with pytest.raises(games.InputError, match="reset_mask"):
         envs.reset(options={"reset_mask": np.zeros(3, bool)})
 
 
@@ -275,8 +273,8 @@ def test_a_game_that_begins_anew_has_all_its_steps_before_it(name):
 
 @pytest.mark.parametrize("wrong", [{"num_envs": 0}, {"max_episode_steps": 0}])
 def test_numbers_that_make_no_sense_are_refused(wrong):
-    with pytest.raises(games.Mistake, match="at least 1"):
-        afterstate.gym.Game2048VectorEnv(**wrong)
+    with pytest.raises(games.InputError, match="at least 1"):
+        tilesage.gym.Game2048VectorEnv(**wrong)
 
 
 def test_a_reset_without_a_seed_goes_on_with_the_generator():
@@ -368,8 +366,8 @@ def test_rendering(name):
 
 
 def test_an_unknown_render_mode_is_refused():
-    with pytest.raises(games.Mistake, match="ansi, rgb_array"):
-        afterstate.gym.Game2048Env(render_mode="human")
+    with pytest.raises(games.InputError, match="ansi, rgb_array"):
+        tilesage.gym.Game2048Env(render_mode="human")
 
 
 # --- legal moves without slides -----------------------------------------------------------------------------------

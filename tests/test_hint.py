@@ -1,4 +1,4 @@
-"""`afterstate hint`: advice for people and for programs."""
+"""`tilesage hint`: advice for people and for programs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from slow_search import played_on
 from test_search import tiny_model
 
-from afterstate import games
-from afterstate.arena.advice import advise, check_possible
-from afterstate.cli import main
-from afterstate.games import Mistake
-from afterstate.games.compiler import _Store
-from afterstate.search.agents import make_agent
-from afterstate.values.files import save_model
+from tilesage import games
+from tilesage.arena.advice import advise, check_possible
+from tilesage.cli import main
+from tilesage.games import InputError
+from tilesage.games.compiler import _Store
+from tilesage.search.agents import make_agent
+from tilesage.values.files import save_model
 
 BOARD = "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2"
 
@@ -141,5 +141,5 @@ def test_the_longest_chain_can_be_and_nothing_above_it() -> None:
     game = games.get("2048")
     chain = [2 ** (17 - k) for k in range(16)]
     check_possible(game.parse(" ".join(map(str, chain))))
-    with pytest.raises(Mistake, match="cannot be"):
+    with pytest.raises(InputError, match="cannot be"):
         check_possible(game.parse(" ".join(map(str, [*chain[:15], 8]))))

@@ -20,12 +20,12 @@ import pytest
 from hostile.targets import Target, all_targets, good_models, good_records, small_run
 from hostile.watch import held, through_the_door
 
-from afterstate import games
-from afterstate.games.errors import LONGEST, Mistake
-from afterstate.learning.config import TrainConfig
-from afterstate.learning.runs import CHECKPOINT, Run, train
-from afterstate.values.files import Model, map_tensor, open_model, read_header, save_model, size_of, write_tensors
-from afterstate.values.patterns import parse_network
+from tilesage import games
+from tilesage.games.errors import LONGEST, InputError
+from tilesage.learning.config import TrainConfig
+from tilesage.learning.runs import CHECKPOINT, Run, train
+from tilesage.values.files import Model, map_tensor, open_model, read_header, save_model, size_of, write_tensors
+from tilesage.values.patterns import parse_network
 
 QUICK = 60  # broken inputs a target
 NAMES = [
@@ -125,7 +125,7 @@ ATTACKS: dict[str, Callable[[bytes], bytes]] = {
 def test_attacks_on_model_files_are_refused(attack: str, tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     path.write_bytes(ATTACKS[attack](good_models(tmp_path)[0]))
-    with pytest.raises(Mistake, match=re.escape(str(path))):
+    with pytest.raises(InputError, match=re.escape(str(path))):
         open_model(path)
     assert through_the_door(["evaluate", str(path), "--games", "1"], (2,)) == 2
 
@@ -138,10 +138,10 @@ def test_weights_that_are_no_numbers_are_refused_with_their_place(value: float, 
     _, metadata, _ = read_header(path)
     table[1234] = value
     write_tensors(path, {"weights": table}, metadata)
-    with pytest.raises(Mistake, match=r"weight 1,234 is (nan|inf|-inf)"):
+    with pytest.raises(InputError, match=r"weight 1,234 is (nan|inf|-inf)"):
         open_model(path)
     for packed in (False, True):
-        with pytest.raises(Mistake, match=r"weight 1,234 is (nan|inf|-inf)"):
+        with pytest.raises(InputError, match=r"weight 1,234 is (nan|inf|-inf)"):
             save_model(Model(games.get("2048"), network, table), tmp_path / "new.safetensors", packed)
     assert not (tmp_path / "new.safetensors").exists()
 
@@ -155,14 +155,14 @@ def test_a_small_file_that_unpacks_into_more_than_the_machine_has_is_refused(tmp
     path = tmp_path / "bomb.safetensors"
     path.write_bytes(with_header(data, lambda tree: tree["__metadata__"].update(change)))
     assert path.stat().st_size < 2000
-    with pytest.raises(Mistake, match="when it is unpacked"):
+    with pytest.raises(InputError, match="when it is unpacked"):
         open_model(path)
 
 
 def test_messages_stay_short_and_cannot_control_the_terminal() -> None:
-    assert len(str(Mistake("x" * 10**6))) < LONGEST
-    assert "\x1b" not in str(Mistake("\x1b[2J\x07 gone"))
-    assert str(Mistake("ends with what to write instead" * 100)).endswith("instead")
+    assert len(str(InputError("x" * 10**6))) < LONGEST
+    assert "\x1b" not in str(InputError("\x1b[2J\x07 gone"))
+    assert str(InputError("ends with what to write instead" * 100)).endswith("instead")
 
 
 # --- places to write to --------------------------------------------------------------------------------------------
@@ -199,12 +199,12 @@ def test_a_bomb_leaves_a_real_process_with_one_line_and_little_memory(tmp_path: 
     path.write_bytes(struct.pack("<Q", 2**63) + b"{" * 10_000)
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30));"
-        "from afterstate.cli import main; sys.exit(main(sys.argv[1:]))"
+        "from tilesage.cli import main; sys.exit(main(sys.argv[1:]))"
     )
     words = [sys.executable, "-c", code, "evaluate", str(path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("afterstate: ")
+    assert done.stderr.startswith("tilesage: ")
     assert done.stderr.count("\n") == 1
 
 
@@ -232,7 +232,7 @@ def test_a_checkpoint_that_points_elsewhere_is_refused(name: str, value: float, 
     tensors = {key: np.array(map_tensor(path, tensor, start)) for key, tensor in header.items()}
     tensors[name].ravel()[:1] = value
     write_tensors(path, tensors, metadata)
-    with pytest.raises(Mistake, match="damaged, or not from this run"):
+    with pytest.raises(InputError, match="damaged, or not from this run"):
         Run.resume(folder)
 
 
@@ -244,5 +244,5 @@ def test_a_checkpoint_with_a_hint_that_is_no_tile_is_refused(tmp_path: Path) -> 
     tensors = {key: np.array(map_tensor(path, tensor, start)) for key, tensor in header.items()}
     tensors["seat0.aux"] |= np.uint64(0x3F)
     write_tensors(path, tensors, metadata)
-    with pytest.raises(Mistake, match="damaged, or not from this run"):
+    with pytest.raises(InputError, match="damaged, or not from this run"):
         Run.resume(folder, games=10)

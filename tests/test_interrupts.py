@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from afterstate.games.interrupts import postponed
+from tilesage.games.interrupts import postponed
 
 pytestmark = pytest.mark.usefixtures("plain_ctrl_c")
 

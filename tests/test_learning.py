@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from afterstate import games
-from afterstate.games.errors import Mistake
-from afterstate.learning import Run, TrainConfig, make_trainer
-from afterstate.learning.config import MOST_ENTRIES, check_entries
-from afterstate.learning.cpu import CpuTrainer
-from afterstate.learning.rules import (
+from tilesage import games
+from tilesage.games.errors import InputError
+from tilesage.learning import Run, TrainConfig, make_trainer
+from tilesage.learning.config import MOST_ENTRIES, check_entries
+from tilesage.learning.cpu import CpuTrainer
+from tilesage.learning.rules import (
     adjust,
     adjust_coherently,
     backward_target,
@@ -21,10 +21,10 @@ from afterstate.learning.rules import (
     promote_all,
     reader,
 )
-from afterstate.learning.schedules import parse_schedule
-from afterstate.learning.states import expectation
-from afterstate.values.ntuple import evaluator
-from afterstate.values.patterns import parse_network
+from tilesage.learning.schedules import parse_schedule
+from tilesage.learning.states import expectation
+from tilesage.values.ntuple import evaluator
+from tilesage.values.patterns import parse_network
 
 F = np.float32
 SMALL = "tiny"
@@ -84,7 +84,7 @@ def test_schedules(text: str, rates: tuple[float, ...]) -> None:
 
 @pytest.mark.parametrize("text", ["fast", "0.1>", "1>>0.1", "0.1,0.2", "0.1@0.5", "1@2", "-1", ""])
 def test_wrong_schedules_are_refused(text: str) -> None:
-    with pytest.raises(Mistake):
+    with pytest.raises(InputError):
         parse_schedule(text)
 
 
@@ -196,19 +196,19 @@ def test_an_unlearnt_entry_reads_the_stage_before_and_becomes_its_copy() -> None
 
 def test_divergence_is_noticed() -> None:
     run = Run.begin(TrainConfig(network="tiny", rule="td", rate="50", threads=1, games=3000), None)
-    with pytest.raises(Mistake, match="diverged"):
+    with pytest.raises(InputError, match="diverged"):
         run.train()
 
 
 def test_more_entries_than_the_loops_can_name_are_refused() -> None:
     check_entries(MOST_ENTRIES)
-    with pytest.raises(Mistake, match="more than 4,294,967,296"):
+    with pytest.raises(InputError, match="more than 4,294,967,296"):
         check_entries(MOST_ENTRIES + 1)
 
 
 def test_too_much_memory_is_refused_before_it_is_taken() -> None:
     config = TrainConfig(network="0123456,1234567", stages="1024,2048,4096,8192,16384,32768", games=1)
-    with pytest.raises(Mistake, match="GB of memory"):
+    with pytest.raises(InputError, match="GB of memory"):
         make_trainer(config)
 
 
@@ -241,5 +241,5 @@ def test_too_much_memory_is_refused_before_it_is_taken() -> None:
     ids=str,
 )
 def test_wrong_settings_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(Mistake):
+    with pytest.raises(InputError):
         TrainConfig(**settings)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import slow_learning as slow
 
-from afterstate.arena.cluster import build
-from afterstate.arena.together import Learner
-from afterstate.games.compiler import Array
-from afterstate.learning import TrainConfig
-from afterstate.learning.cpu import ALONE, CpuTrainer
-from afterstate.learning.seat import NO_GAME, SLOTS
+from tilesage.arena.cluster import build
+from tilesage.arena.together import Learner
+from tilesage.games.compiler import Array
+from tilesage.learning import TrainConfig
+from tilesage.learning.cpu import ALONE, CpuTrainer
+from tilesage.learning.seat import NO_GAME, SLOTS
 
 NO_LIMIT = 1 << 40
 BACK = {"direction": "backward"}

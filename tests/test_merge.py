@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afterstate.games.compiler import Array
-from afterstate.learning.merge import Average, Changes, Copy, apply_changes
+from tilesage.games.compiler import Array
+from tilesage.learning.merge import Average, Changes, Copy, apply_changes
 
 SIZE = 10_000
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from afterstate import games
-from afterstate.values import Model, files, open_model, parse_network, save_model
-from afterstate.values.files import describe_model, size_of, write_training
-from afterstate.values.layout import VERSION
+from tilesage import games
+from tilesage.values import Model, files, open_model, parse_network, save_model
+from tilesage.values.files import describe_model, size_of, write_training
+from tilesage.values.layout import VERSION
 
 GAME = games.get("2048")
 WEIGHTS = [float(k * k) for k in range(16)]  # one cell: the entry of a tile is its index

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from afterstate import games
-from afterstate.views.motions import compact, motions, slide_motions
+from tilesage import games
+from tilesage.views.motions import compact, motions, slide_motions
 
 
 @pytest.mark.parametrize("name", games.names())

@@ -10,14 +10,14 @@ from random import Random
 import numpy as np
 import pytest
 
-from afterstate import games
-from afterstate.arena.evaluate import chance_in, dice_in, evaluate
-from afterstate.arena.statistics import TABLES, Statistics
-from afterstate.games.errors import Mistake
-from afterstate.learning.config import TrainConfig
-from afterstate.learning.cpu import CpuTrainer
-from afterstate.learning.trainer import Tally
-from afterstate.search.agents import make_agent
+from tilesage import games
+from tilesage.arena.evaluate import chance_in, dice_in, evaluate
+from tilesage.arena.statistics import TABLES, Statistics
+from tilesage.games.errors import InputError
+from tilesage.learning.config import TrainConfig
+from tilesage.learning.cpu import CpuTrainer
+from tilesage.learning.trainer import Tally
+from tilesage.search.agents import make_agent
 
 TRILLION = 10**12
 
@@ -117,14 +117,14 @@ def test_learning_that_diverges_says_so_and_what_to_change(settings: dict[str, o
     config = TrainConfig(network="012", moves=10_000_000, threads=1, **settings)  # type: ignore[arg-type]
     trainer = CpuTrainer(config)
     rate = config.phase_list[0].rate_at(0)
-    with pytest.raises(Mistake, match=r"diverged.*lower --rate"):
+    with pytest.raises(InputError, match=r"diverged.*lower --rate"):
         learn(trainer, rate, 40)
     trainer.close()
 
 
 @pytest.mark.parametrize("value", [10**400, -1, 2**63, float("nan"), float("inf")])
 def test_budgets_beyond_counting_are_refused(value: float) -> None:
-    with pytest.raises(Mistake, match="--moves is a number from 0"):
+    with pytest.raises(InputError, match="--moves is a number from 0"):
         TrainConfig(network="012", moves=value)  # type: ignore[arg-type]
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from afterstate import games
-from afterstate.games import Mistake
-from afterstate.values.files import Model, open_model, save_model, size_of
-from afterstate.values.packing import BLOCK, RECORD, unzip_weights, zip_weights
-from afterstate.values.patterns import parse_network
+from tilesage import games
+from tilesage.games import InputError
+from tilesage.values.files import Model, open_model, save_model, size_of
+from tilesage.values.packing import BLOCK, RECORD, unzip_weights, zip_weights
+from tilesage.values.patterns import parse_network
 
 
 def some_weights(size: int) -> np.ndarray:
@@ -56,9 +56,9 @@ def test_packed_models_open_and_play_alike(tmp_path: Path) -> None:
     ids=["not whole blocks", "a block far outside", "more blocks than the network has"],
 )
 def test_streams_that_cannot_be(data: bytes) -> None:
-    with pytest.raises(Mistake, match="do not fit"):
+    with pytest.raises(InputError, match="do not fit"):
         unzip_weights(np.frombuffer(zlib.compress(data), np.uint8), 1000, "here")
-    with pytest.raises(Mistake, match="damaged"):
+    with pytest.raises(InputError, match="damaged"):
         unzip_weights(np.frombuffer(b"nothing", np.uint8), 1000, "here")
-    with pytest.raises(Mistake, match="do not fit"):
+    with pytest.raises(InputError, match="do not fit"):
         unzip_weights(np.frombuffer(zlib.compress(data)[:-3], np.uint8), 1000, "here")

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from afterstate.views import palette
+from tilesage.views import palette
 
 TILES = {"2048": 17, "threes": 14, "threes-phone": 15}
 

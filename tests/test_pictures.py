@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from afterstate import cli, games
-from afterstate.arena.records import Place, Record, Slide, record_of, write_records
-from afterstate.views import film, palette, pictures
+from tilesage import cli, games
+from tilesage.arena.records import Place, Record, Slide, record_of, write_records
+from tilesage.views import film, palette, pictures
 
 SVG = "{http://www.w3.org/2000/svg}"
 every_game = pytest.mark.parametrize("name", games.names())
@@ -119,9 +119,9 @@ def test_saving_by_the_name_of_the_file(tmp_path):
     with Image.open(tmp_path / "board.png") as image:
         assert image.size == (960, 1104)
     assert (tmp_path / "board.svg").read_text().startswith("<svg")
-    with pytest.raises(games.Mistake, match=r"\.png or \.svg"):
+    with pytest.raises(games.InputError, match=r"\.png or \.svg"):
         pictures.save(state, tmp_path / "board.bmp")
-    with pytest.raises(games.Mistake, match="light or dark"):
+    with pytest.raises(games.InputError, match="light or dark"):
         pictures.picture(state, theme="pink")
 
 
@@ -141,11 +141,11 @@ def test_the_positions_of_a_record_are_those_of_the_game(name, seed):
 
 def test_a_record_that_cannot_be_played_is_a_mistake():
     start = [Place(0, 1), Place(1, 2)]
-    with pytest.raises(games.Mistake, match="action 3 of the record is an illegal slide"):
+    with pytest.raises(games.InputError, match="action 3 of the record is an illegal slide"):
         film.moments_of(Record("2048", [*start, Slide(3)]))
-    with pytest.raises(games.Mistake, match="action 4 of the record is an impossible placement"):
+    with pytest.raises(games.InputError, match="action 4 of the record is an impossible placement"):
         film.moments_of(Record("2048", [*start, Slide(2), Place(13, 1)]))
-    with pytest.raises(games.Mistake, match="before the game begins"):
+    with pytest.raises(games.InputError, match="before the game begins"):
         film.moments_of(Record("2048", start[:1]))
 
 
@@ -154,9 +154,9 @@ def test_a_film_shows_every_nth_move_and_the_last():
     assert film.chosen(moments, 10)[:3] == [0, 10, 20]
     assert film.chosen(moments, 10)[-1] == len(moments) - 1
     assert len(film.chosen(moments * 20, None)) <= film.SHORT + 1
-    with pytest.raises(games.Mistake, match="--every"):
+    with pytest.raises(games.InputError, match="--every"):
         film.chosen(moments, 0)
-    with pytest.raises(games.Mistake, match="too many"):
+    with pytest.raises(games.InputError, match="too many"):
         film.chosen(moments * 100, 1)
 
 
@@ -179,14 +179,14 @@ def test_a_film_is_written_where_ffmpeg_is_there(tmp_path):
     frames = film.save_mp4(tmp_path / "game.mp4", moments, 20, 10.0, scale=0.25)
     assert frames == len(film.chosen(moments, 20)) + 25
     assert (tmp_path / "game.mp4").read_bytes()[4:8] == b"ftyp"
-    with pytest.raises(games.Mistake, match="could not write"):
+    with pytest.raises(games.InputError, match="could not write"):
         film.save_mp4(tmp_path / "no" / "such" / "folder.mp4", moments, 20, 10.0, scale=0.25)
 
 
 def test_without_ffmpeg_the_mistake_names_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     moments = film.moments_of(random_game("2048", 2)[0])
-    with pytest.raises(games.Mistake, match="needs the program ffmpeg"):
+    with pytest.raises(games.InputError, match="needs the program ffmpeg"):
         film.save_mp4(tmp_path / "game.mp4", moments, 20, 10.0)
 
 
@@ -240,7 +240,7 @@ def test_wrong_flags_are_one_line(records, flags, complaint, capsys, tmp_path, m
 def test_a_notebook_draws_positions():
     pytest.importorskip("IPython")
     code = (
-        "import afterstate; state = afterstate.game('threes').new(seed=1); "
+        "import tilesage; state = tilesage.game('threes').new(seed=1); "
         "draw = get_ipython().display_formatter.formatters['image/svg+xml']; draw.enabled = True; "  # as in Jupyter
         "print(draw(state)[:4], 'after up' in draw(state.slide('up')))"
     )
@@ -250,7 +250,7 @@ def test_a_notebook_draws_positions():
 
 
 def test_without_a_notebook_nothing_is_loaded():
-    code = "import sys, afterstate; print(sorted(name for name in sys.modules if 'views' in name or name == 'numba'))"
+    code = "import sys, tilesage; print(sorted(name for name in sys.modules if 'views' in name or name == 'numba'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from test_search import tiny_model
 
-from afterstate import games
-from afterstate.arena.evaluate import Player
-from afterstate.games import Mistake, State
-from afterstate.games.board import pack
-from afterstate.search import players
-from afterstate.search.agents import make_agent
-from afterstate.search.practice import PARTS
-from afterstate.values.files import save_model
+from tilesage import games
+from tilesage.arena.evaluate import Player
+from tilesage.games import InputError, State
+from tilesage.games.board import pack
+from tilesage.search import players
+from tilesage.search.agents import make_agent
+from tilesage.search.practice import PARTS
+from tilesage.values.files import save_model
 
 WHOLE, NOTHING = games.get("2048"), np.uint64(0)
 # fmt: off
@@ -48,20 +48,20 @@ def test_games_with_both_and_endgames(part: str, files: Files, whole: Any, monke
 @pytest.mark.parametrize("part", [part.name for part in PARTS])
 def test_wrong_models_are_refused(part: str, files: Files, whole: Any) -> None:
     start = f"expectimax:2,endgames=128,{part}="
-    with pytest.raises(Mistake, match=f"has learnt 2048: train one with afterstate train 2048-{part}"):
+    with pytest.raises(InputError, match=f"has learnt 2048: train one with tilesage train 2048-{part}"):
         make_agent(f"{start}{files['whole']}", WHOLE, whole)
-    with pytest.raises(Mistake, match="no model"):
+    with pytest.raises(InputError, match="no model"):
         make_agent(f"{start}nothing.safetensors", WHOLE, whole)
-    with pytest.raises(Mistake, match="it is a part of 2048"):
+    with pytest.raises(InputError, match="it is a part of 2048"):
         make_agent(f"expectimax:2,{part}={files[part]}", games.get("threes"), tiny_model("threes"))
 
 
 def test_boards_go_to_one_of_them(files: Files, whole: Any) -> None:
-    with pytest.raises(Mistake, match="write block=… or walls=…"):
+    with pytest.raises(InputError, match="write block=… or walls=…"):
         make_agent(f"expectimax:2,endgames=128,walls={files['walls']},block={files['block']}", WHOLE, whole)
-    with pytest.raises(Mistake, match="add endgames=512"):
+    with pytest.raises(InputError, match="add endgames=512"):
         make_agent(f"expectimax:2,block={files['block']}", WHOLE, whole)
-    with pytest.raises(Mistake, match="add endgames=512"):
+    with pytest.raises(InputError, match="add endgames=512"):
         make_agent(f"best,block={files['block']}", WHOLE, whole)
 
 

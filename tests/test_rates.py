@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from afterstate.learning import Run, Tally, TrainConfig
-from afterstate.learning.cpu import CpuTrainer
+from tilesage.learning import Run, Tally, TrainConfig
+from tilesage.learning.cpu import CpuTrainer
 
 MOVES, STEP = 4000, 40
 

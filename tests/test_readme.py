@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from afterstate import cli
+from tilesage import cli
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -33,5 +33,5 @@ def test_the_example_of_the_readme_runs() -> None:
 def test_every_command_in_the_documents_exists() -> None:
     for page in PAGES:
         for block in re.findall(r"```.*?```", page.read_text(encoding="utf-8"), re.DOTALL):
-            for name in re.findall(r"^(?:\$ )?afterstate ([a-z-]+)", block, re.MULTILINE):
-                assert name in cli.available(), f"{page.name}: afterstate {name}"
+            for name in re.findall(r"^(?:\$ )?tilesage ([a-z-]+)", block, re.MULTILINE):
+                assert name in cli.available(), f"{page.name}: tilesage {name}"

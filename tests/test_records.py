@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recording import is_in_order, play_game
 
-from afterstate import games
-from afterstate.arena import lines, records
-from afterstate.arena.records import (
+from tilesage import games
+from tilesage.arena import lines, records
+from tilesage.arena.records import (
     Place,
     Record,
     Slide,
@@ -25,7 +25,7 @@ from afterstate.arena.records import (
     record_of,
     write_records,
 )
-from afterstate.games.errors import Mistake
+from tilesage.games.errors import InputError
 
 GAMES = ("2048", "threes", "threes-phone")
 EXAMPLE = "unknown:place@1667102958189|C23A31[3]411E13132[3]223732[3]021D12#D023#D[3]331[3]#R011|place@1667102958507"
@@ -107,14 +107,14 @@ def test_a_damaged_start_goes_to_the_nearest_game():
     ],
 )
 def test_mistakes_say_what_is_wrong(line, reason):
-    with pytest.raises(Mistake, match=reason):
+    with pytest.raises(InputError, match=reason):
         parse_record(line)
 
 
 def test_unknown_game_and_bad_names():
-    with pytest.raises(Mistake, match="write one of 2048, threes, threes-phone or auto"):
+    with pytest.raises(InputError, match="write one of 2048, threes, threes-phone or auto"):
         parse_record(EXAMPLE, "chess")
-    with pytest.raises(Mistake, match="cannot stand in a record"):
+    with pytest.raises(InputError, match="cannot stand in a record"):
         format_record(Record("2048", [], slider="a:b"))
 
 
@@ -124,11 +124,11 @@ def test_files_stream_and_stop_at_the_first_empty_line(tmp_path):
     assert write_records(path, games_played) == 5
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n") + b"\r\nnot a record\r\n")
     assert list(read_records(path)) == games_played
-    with pytest.raises(Mistake, match="line 2: no game record"):
+    with pytest.raises(InputError, match="line 2: no game record"):
         list(read_records((EXAMPLE + "\n???\n").encode()))
-    with pytest.raises(Mistake, match="cannot read"):
+    with pytest.raises(InputError, match="cannot read"):
         list(read_records(tmp_path / "missing.txt"))
-    with pytest.raises(Mistake, match="cannot write"):
+    with pytest.raises(InputError, match="cannot write"):
         write_records(tmp_path, games_played)
 
 
@@ -156,7 +156,7 @@ def test_a_line_longer_than_any_game_is_not_kept(tmp_path):
         (line,) = lines.read_lines(stream)
     assert not line.whole
     assert len(line.text) == 1000
-    with pytest.raises(Mistake, match="line 1 is longer than any game"):
+    with pytest.raises(InputError, match="line 1 is longer than any game"):
         list(read_records(path))
 
 
@@ -180,9 +180,9 @@ def test_games_of_the_engine_become_records(game):
         assert is_in_order(record)
         assert sum(action.reward for action in record.actions) == state.score
         assert sum(action.ms for action in record.actions) == 70
-    with pytest.raises(Mistake, match=r"move \d+ of the game to record, ., is illegal"):
+    with pytest.raises(InputError, match=r"move \d+ of the game to record, ., is illegal"):
         record_of(start, [*actions, 0])
-    with pytest.raises(Mistake, match="a record begins with the start of a game"):
+    with pytest.raises(InputError, match="a record begins with the start of a game"):
         record_of(state, [])
 
 

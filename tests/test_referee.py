@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recording import is_in_order, play_game
 
-from afterstate import games
-from afterstate.arena.lines import LONGEST_LINE, SYMBOLS, Line
-from afterstate.arena.records import Place, Record, Slide, format_record, parse_record, record_of, write_records
-from afterstate.arena.referee import judge, judge_lines
-from afterstate.cli import main
-from afterstate.cli import referee as command
-from afterstate.games.errors import Mistake
+from tilesage import games
+from tilesage.arena.lines import LONGEST_LINE, SYMBOLS, Line
+from tilesage.arena.records import Place, Record, Slide, format_record, parse_record, record_of, write_records
+from tilesage.arena.referee import judge, judge_lines
+from tilesage.cli import main
+from tilesage.cli import referee as command
+from tilesage.games.errors import InputError
 
 GAMES = ("2048", "threes", "threes-phone")
 
@@ -371,16 +371,16 @@ def test_reading_stops_at_an_empty_line_and_says_so(tmp_path):
 def test_files_that_are_no_records(tmp_path, content, reason):
     path = tmp_path / "records.txt"
     path.write_bytes(content)
-    with pytest.raises(Mistake, match=reason) as mistake:
+    with pytest.raises(InputError, match=reason) as mistake:
         judge(path)
     assert "\n" not in str(mistake.value)
 
 
 def test_missing_files_and_wrong_parameters(tmp_path):
     path = tmp_path / "records.txt"
-    with pytest.raises(Mistake, match="cannot read"):
+    with pytest.raises(InputError, match="cannot read"):
         judge(path)
-    with pytest.raises(Mistake, match="cannot read"):
+    with pytest.raises(InputError, match="cannot read"):
         judge(tmp_path)
     path.write_text(line_of("2048"))
     for name, wrong, right in (
@@ -390,7 +390,7 @@ def test_missing_files_and_wrong_parameters(tmp_path):
         ("workers", (-1, 257), (0, 1)),
     ):
         for value in wrong:
-            with pytest.raises(Mistake, match=re.escape(str(value))):
+            with pytest.raises(InputError, match=re.escape(str(value))):
                 judge(path, **{name: value})
         for value in right:
             assert judge(path, **{name: value}).reason == ""
@@ -408,13 +408,13 @@ def test_gigantic_lines(tmp_path):
     path.write_bytes(b"a:b@1|0131" + b"#L[" * 2**20 + b"|b@2")
     assert judge(path).reason == "unreadable reward or time '[#L[#L[#L[#L[#L['"
     path.write_bytes(b"A" * (LONGEST_LINE + 2**21))
-    with pytest.raises(Mistake, match="is no file of game records"):
+    with pytest.raises(InputError, match="is no file of game records"):
         judge(path)
 
 
 def test_verdicts_do_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
     game = "threes-phone"
-    monkeypatch.setattr("afterstate.arena.referee.BATCH", 20_000)
+    monkeypatch.setattr("tilesage.arena.referee.BATCH", 20_000)
     path = tmp_path / "records.txt"
     write_records(path, (play_game(game, seed) for seed in range(60)))
     one, two = judge(path, workers=1), judge(path, workers=2)
@@ -428,12 +428,12 @@ def test_verdicts_do_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
 def test_the_referee_shares_no_code_with_the_engine():
     room = Path(judge.__code__.co_filename).parent
     own = {"referee", "replay", "rulebooks", "fairness", "lines", "statistics"}
-    allowed = {f"afterstate.arena.{name}" for name in own} | {"afterstate.games.errors"}
+    allowed = {f"tilesage.arena.{name}" for name in own} | {"tilesage.games.errors"}
     for name in own:
         for line in (room / f"{name}.py").read_text(encoding="utf-8").splitlines():
             if words := re.match(r"\s*(?:from|import)\s+([\w.]+)", line):
                 module = words[1]
-                assert not module.startswith((".", "afterstate")) or module in allowed
+                assert not module.startswith((".", "tilesage")) or module in allowed
                 assert module.split(".")[0] not in ("numpy", "numba")
 
 
@@ -478,7 +478,7 @@ def test_exit_status_and_complaints(tmp_path, capsys):
         assert main(["referee", *words]) == 2
         out, err = capsys.readouterr()
         assert out == ""
-        assert err.startswith("afterstate: ")
+        assert err.startswith("tilesage: ")
         assert err.count("\n") == 1
 
 

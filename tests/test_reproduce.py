@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from afterstate.cli import main
-from afterstate.cli.flags import parse
-from afterstate.games.errors import Mistake
-from afterstate.reports import find_report, names
-from afterstate.reports.page import Reported, duration, how_it_was_made, side_by_side, verdict
-from afterstate.reports.report import Report, Scale
-from afterstate.reports.steps import Done, Experiment, Step
+from tilesage.cli import main
+from tilesage.cli.flags import parse
+from tilesage.games.errors import InputError
+from tilesage.reports import find_report, names
+from tilesage.reports.page import Reported, duration, how_it_was_made, side_by_side, verdict
+from tilesage.reports.report import Report, Scale
+from tilesage.reports.steps import Done, Experiment, Step
 
 STEPS = (
     Step(
@@ -45,7 +45,7 @@ class TestSteps:
         assert [call[0] for call in calls] == ["evaluate", "referee"]
         done = first.done["play"]
         assert done.figures["games"] == 40
-        assert done.command.startswith("afterstate evaluate --agent random")
+        assert done.command.startswith("tilesage evaluate --agent random")
         assert "--save runs/x/games.txt" in done.command
         assert done.commit == "abc"
         assert "cores" in done.machine
@@ -94,12 +94,12 @@ class TestSteps:
         assert looking.done == {}
 
     def test_a_failing_step_stops_the_experiment(self, tmp_path: Path) -> None:
-        with pytest.raises(Mistake, match="step play ended with status 2"):
+        with pytest.raises(InputError, match="step play ended with status 2"):
             experiment_in(tmp_path, lambda words: 2).perform(STEPS)
 
     def test_damaged_figures_are_named(self, tmp_path: Path) -> None:
         (tmp_path / "play.json").write_text("{")
-        with pytest.raises(Mistake, match=r"play\.json does not hold"):
+        with pytest.raises(InputError, match=r"play\.json does not hold"):
             experiment_in(tmp_path).look(STEPS)
 
     def test_slimming_keeps_the_curve(self, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ class TestSteps:
 
 
 def done_with(**figures: object) -> Done:
-    return Done("afterstate evaluate", figures, 61, "abc", "a machine", "2026-01-01")
+    return Done("tilesage evaluate", figures, 61, "abc", "a machine", "2026-01-01")
 
 
 def test_figures_stand_side_by_side() -> None:
@@ -146,7 +146,7 @@ def test_faults_are_not_hidden() -> None:
 
 def test_times_and_origins() -> None:
     assert [duration(seconds) for seconds in (0.2, 59.4, 61, 3600)] == ["0 s", "59 s", "1 min 1 s", "1 h 0 min"]
-    text = how_it_was_made({"play": replace(done_with(), command="afterstate evaluate --seed 3")})
+    text = how_it_was_made({"play": replace(done_with(), command="tilesage evaluate --seed 3")})
     assert "| play | 2026-01-01 | `abc` | a machine | 3 | 1 min 1 s |" in text
     assert done_with(seconds=90.5).whole_time == 90.5  # a resumed training: longer than its last part
 
@@ -157,7 +157,7 @@ def test_every_step_is_a_command(name: str, scale: Scale, tmp_path: Path) -> Non
     steps = find_report(name).steps(scale)
     assert len({step.name for step in steps}) == len(steps) > 1
     for step in steps:
-        command = importlib.import_module(f"afterstate.cli.{step.words[0]}").Command
+        command = importlib.import_module(f"tilesage.cli.{step.words[0]}").Command
         assert parse(command, step.words[0], [*step.in_folder(tmp_path)[1:], "--json", "x"]).json == "x"
 
 
@@ -198,7 +198,7 @@ class TestCommand:
     def test_list_and_write(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         where = ["--out", str(tmp_path / "D1")]
         assert main(["reproduce", "d1", *where, "--list"]) == 0
-        assert "missing limits: afterstate evaluate --agent mcts:d1 --games 4" in capsys.readouterr().out
+        assert "missing limits: tilesage evaluate --agent mcts:d1 --games 4" in capsys.readouterr().out
         assert (
             main(
                 [

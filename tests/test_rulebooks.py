@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recording import play_game
 
-from afterstate.arena.records import Place, format_record
-from afterstate.arena.replay import Fault, Referee, Replay
-from afterstate.arena.rulebooks import rule_book, turned
+from tilesage.arena.records import Place, format_record
+from tilesage.arena.replay import Fault, Referee, Replay
+from tilesage.arena.rulebooks import rule_book, turned
 
 GAMES = ("2048", "threes", "threes-phone")
 HIGHEST = {"2048": 17, "threes": 14, "threes-phone": 14}

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from afterstate.learning import Run, TrainConfig, cpu, read_metrics, runs
-from afterstate.learning.cpu import CpuTrainer
-from afterstate.learning.seat import NO_GAME, Seat
-from afterstate.learning.trainer import Tally
-from afterstate.values.files import map_tensor, open_model, read_header, size_of, write_tensors
+from tilesage.learning import Run, TrainConfig, cpu, read_metrics, runs
+from tilesage.learning.cpu import CpuTrainer
+from tilesage.learning.seat import NO_GAME, Seat
+from tilesage.learning.trainer import Tally
+from tilesage.values.files import map_tensor, open_model, read_header, size_of, write_tensors
 
 ALWAYS = -1.0  # seconds between checkpoints: one after every step
 CONFIG = TrainConfig(network="5", rule="td", threads=1, block=10, seed=5)

@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from afterstate.cli import main
-from afterstate.games.errors import Mistake
-from afterstate.learning import Run, TrainConfig, cpu, read_metrics, runs
-from afterstate.learning.cpu import CpuTrainer
-from afterstate.learning.seat import GAMES, Seat
-from afterstate.learning.trainer import Tally
-from afterstate.values import open_model
+from tilesage.cli import main
+from tilesage.games.errors import InputError
+from tilesage.learning import Run, TrainConfig, cpu, read_metrics, runs
+from tilesage.learning.cpu import CpuTrainer
+from tilesage.learning.seat import GAMES, Seat
+from tilesage.learning.trainer import Tally
+from tilesage.values import open_model
 
 CONFIG = TrainConfig(network="tiny", rule="td", rate="0.2>0.05", threads=1, games=900, block=100, seed=5)
 
@@ -112,8 +112,8 @@ def test_a_model_holds_the_mean_of_the_last_weights(tmp_path: Path) -> None:
 
 def begun_elsewhere(folder: Path, *flags: str) -> subprocess.Popen[bytes]:
     words = ["train", "--network", "tiny", "--rule", "td", "--threads", "1", "--block", "100", "--seed", "5"]
-    environment = os.environ | {"AFTERSTATE_QUIET": "1"}
-    command = [sys.executable, "-m", "afterstate", *words, "--out", str(folder), *flags]
+    environment = os.environ | {"TILESAGE_QUIET": "1"}
+    command = [sys.executable, "-m", "tilesage", *words, "--out", str(folder), *flags]
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
@@ -146,16 +146,16 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert f"afterstate train --resume {folder}" in out.decode()
+    assert f"tilesage train --resume {folder}" in out.decode()
     assert open_model(folder).training["games"] > 0
 
 
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     run = Run.begin(CONFIG, tmp_path / "run")
-    with pytest.raises(Mistake, match="another process"):
+    with pytest.raises(InputError, match="another process"):
         Run.resume(tmp_path / "run")
     run.train()
-    with pytest.raises(Mistake, match="already holds a run"):
+    with pytest.raises(InputError, match="already holds a run"):
         Run.begin(CONFIG, tmp_path / "run")
 
 
@@ -219,7 +219,7 @@ def test_a_run_that_has_lost_its_checkpoint_is_not_begun_again(tmp_path: Path) -
     folder = finished(tmp_path / "run")
     (folder / "checkpoint.safetensors").unlink()
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "run.lock"}
-    with pytest.raises(Mistake, match="has a model but no checkpoint"):
+    with pytest.raises(InputError, match="has a model but no checkpoint"):
         Run.resume(folder, games=2000)
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "run.lock"} == before
     (folder / "last.safetensors").unlink()
@@ -297,7 +297,7 @@ def test_two_threads_share_the_games_of_every_block(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize("content", ['games = "many"\n', "colour = 1\n", "games = \n", 'rule = "sgd"\n'])
 def test_a_broken_run_file_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "run.toml").write_text(content)
-    with pytest.raises(Mistake):
+    with pytest.raises(InputError):
         Run.resume(tmp_path)
 
 
@@ -329,7 +329,7 @@ def test_train_reports_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_wrong_commands_complain_in_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
     error = capsys.readouterr().err
-    assert error.startswith("afterstate: ")
+    assert error.startswith("tilesage: ")
     assert error.count("\n") == 1
 
 

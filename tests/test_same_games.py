@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from afterstate.cli import main
-from afterstate.values import open_model
+from tilesage.cli import main
+from tilesage.values import open_model
 
 SEEDS = Path(__file__).parent / "data" / "seeds.json"
 TRAININGS = {

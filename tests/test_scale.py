@@ -19,24 +19,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from afterstate import games
-from afterstate.arena.cluster import OwnWords, join, need_ray
-from afterstate.arena.evaluate import Evaluation, evaluate
-from afterstate.arena.records import Record
-from afterstate.arena.referee import judge
-from afterstate.arena.scale import evaluate_on_ray, order_of
-from afterstate.arena.statistics import Statistics
-from afterstate.arena.sweep import claim, read_sweep
-from afterstate.arena.together import NO_LIMIT, TogetherTrainer, together
-from afterstate.arena.trials import sweep_on_ray
-from afterstate.games import Mistake
-from afterstate.learning.config import TrainConfig
-from afterstate.learning.runs import Progress, Run
-from afterstate.search.agents import make_agent
-from afterstate.values.files import Model, open_model, save_model, size_of
-from afterstate.values.patterns import parse_network
+from tilesage import games
+from tilesage.arena.cluster import OwnWords, join, need_ray
+from tilesage.arena.evaluate import Evaluation, evaluate
+from tilesage.arena.records import Record
+from tilesage.arena.referee import judge
+from tilesage.arena.scale import evaluate_on_ray, order_of
+from tilesage.arena.statistics import Statistics
+from tilesage.arena.sweep import claim, read_sweep
+from tilesage.arena.together import NO_LIMIT, TogetherTrainer, together
+from tilesage.arena.trials import sweep_on_ray
+from tilesage.games import InputError
+from tilesage.learning.config import TrainConfig
+from tilesage.learning.runs import Progress, Run
+from tilesage.search.agents import make_agent
+from tilesage.values.files import Model, open_model, save_model, size_of
+from tilesage.values.patterns import parse_network
 
-pytest.importorskip("ray", reason="pip install 'afterstate[scale]'")
+pytest.importorskip("ray", reason="pip install '.[scale]'")
 pytestmark = [
     pytest.mark.filterwarnings("default"),  # Ray has warnings of its own
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
@@ -81,7 +81,7 @@ def command(*words: str, **environment: str) -> subprocess.CompletedProcess[str]
     """The command in a process of its own, as a user runs it."""
     settings = {**os.environ, "PYTHONPATH": SOURCES, **environment}
     return subprocess.run(
-        [sys.executable, "-m", "afterstate", *words],
+        [sys.executable, "-m", "tilesage", *words],
         capture_output=True,
         text=True,
         env=settings,
@@ -155,7 +155,7 @@ def test_ctrl_c_keeps_what_was_played_and_nobody_plays_on(head: str, tmp_path: P
     records = tmp_path / "records.txt"
     words = ["evaluate", "--agent", "rollouts:40", "--games", "1000000", "--save", str(records), "--on", "ray"]
     with subprocess.Popen(
-        [sys.executable, "-m", "afterstate", *words, "--ray-address", head],
+        [sys.executable, "-m", "tilesage", *words, "--ray-address", head],
         env={**os.environ, "PYTHONPATH": SOURCES},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -180,7 +180,7 @@ def test_ctrl_c_keeps_what_was_played_and_nobody_plays_on(head: str, tmp_path: P
 
 def complaint(result: subprocess.CompletedProcess[str]) -> str:
     assert result.returncode == 2, result.stderr
-    lines = [line for line in result.stderr.splitlines() if line.startswith("afterstate: ")]
+    lines = [line for line in result.stderr.splitlines() if line.startswith("tilesage: ")]
     assert len(lines) == 1
     assert "Traceback" not in result.stderr
     return lines[0]
@@ -193,14 +193,14 @@ def test_an_address_where_nobody_is() -> None:
 
 @pytest.mark.parametrize("address", ["nowhere", "host:99999", ":6379", "host:port"])
 def test_an_address_that_is_none(address: str) -> None:
-    with pytest.raises(Mistake, match="HOST:PORT"):
+    with pytest.raises(InputError, match="HOST:PORT"):
         join(need_ray(), address)
 
 
 def test_an_address_where_somebody_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """A port that opens but speaks no Ray: the waiting ends."""
-    monkeypatch.setattr("afterstate.arena.cluster.PATIENCE", 3.0)
-    with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(Mistake, match="no answer within 3 s"):
+    monkeypatch.setattr("tilesage.arena.cluster.PATIENCE", 3.0)
+    with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(InputError, match="no answer within 3 s"):
         join(need_ray(), f"127.0.0.1:{server.getsockname()[1]}")
 
 
@@ -214,7 +214,7 @@ def with_module(folder: Path, name: str, text: str) -> str:
 def test_without_the_extra(tmp_path: Path) -> None:
     path = with_module(tmp_path, "ray", "raise ImportError('not here')")
     result = command("evaluate", "--agent", "random", "--on", "ray", PYTHONPATH=path)
-    assert "pip install 'afterstate[scale]'" in complaint(result)
+    assert "pip install '.[scale]'" in complaint(result)
 
 
 def test_a_cluster_of_another_version(head: str, tmp_path: Path) -> None:
@@ -225,8 +225,8 @@ def test_a_cluster_of_another_version(head: str, tmp_path: Path) -> None:
 
 
 def test_nodes_with_other_code_are_refused(head: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("afterstate.arena.scale.order_of", lambda *given: replace(order_of(*given), build="0.0.1"))
-    with pytest.raises(Mistake, match=r"runs afterstate .*, this machine 0\.0\.1: install the same"):
+    monkeypatch.setattr("tilesage.arena.scale.order_of", lambda *given: replace(order_of(*given), build="0.0.1"))
+    with pytest.raises(InputError, match=r"runs tilesage .*, this machine 0\.0\.1: install the same"):
         evaluate_on_ray(make_agent("random", games.get("2048")), 10)
 
 
@@ -256,7 +256,7 @@ def test_two_nodes_learn_one_network(machines: Any) -> None:
 
 
 def test_nodes_may_come_late_and_die(machines: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("afterstate.arena.together.GATHERING", 1.0)
+    monkeypatch.setattr("tilesage.arena.together.GATHERING", 1.0)
     deadline, guest, most = time.monotonic() + 200, None, 0
     with together(nodes=3, merge_seconds=0.3) as make:
         trainer = make(SMALL)
@@ -291,7 +291,7 @@ def test_td_is_learnt_together(head: str) -> None:
 
 @pytest.mark.parametrize("setting", [{"stages": "2048"}, {"phases": "td:0.1:0.5,tc:1:0.5", "rule": "tc"}])
 def test_what_only_one_machine_can_train(setting: dict[str, str]) -> None:
-    with together(nodes=2) as make, pytest.raises(Mistake, match="for one machine"):
+    with together(nodes=2) as make, pytest.raises(InputError, match="for one machine"):
         make(replace(SMALL, **setting))
 
 
@@ -320,7 +320,7 @@ def test_a_sweep_goes_on_after_its_driver_was_killed(head: str, tmp_path: Path) 
     grid.write_text(GRID.format(games=20_000))
     words = ["sweep", str(grid), "--out", str(out), "--on", "ray", "--ray-address", head]
     with subprocess.Popen(
-        [sys.executable, "-m", "afterstate", *words],
+        [sys.executable, "-m", "tilesage", *words],
         env={**os.environ, "PYTHONPATH": SOURCES},
         stderr=subprocess.PIPE,
     ) as driver:
@@ -340,7 +340,7 @@ def test_a_sweep_goes_on_after_its_driver_was_killed(head: str, tmp_path: Path) 
 def test_a_sweep_whose_folder_a_node_does_not_see_says_so(head: str, tmp_path: Path) -> None:
     grid = tmp_path / "grid.toml"
     grid.write_text(GRID.format(games=300))
-    with pytest.raises(Mistake, match="on a disk that all nodes share"):
+    with pytest.raises(InputError, match="on a disk that all nodes share"):
         sweep_on_ray(read_sweep(grid, tmp_path / "nowhere"), head)
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from slow_search import by_definition, leaf
 
-from afterstate import games
-from afterstate.arena.evaluate import evaluate
-from afterstate.search.agents import make_agent
-from afterstate.search.expectimax import MOST_LAYERS, NODES
-from afterstate.search.specs import parse_spec
-from afterstate.values.files import Model
-from afterstate.values.patterns import parse_network
+from tilesage import games
+from tilesage.arena.evaluate import evaluate
+from tilesage.search.agents import make_agent
+from tilesage.search.expectimax import MOST_LAYERS, NODES
+from tilesage.search.specs import parse_spec
+from tilesage.values.files import Model
+from tilesage.values.patterns import parse_network
 
 # Few empty cells, tiles above 7 (so that the top bit of a nibble is used), something to merge.
 POSITIONS = {
@@ -223,6 +223,6 @@ def test_a_time_limit_finishes_some_rounds() -> None:
 
 def test_too_many_layers_is_a_mistake() -> None:
     model = tiny_model("2048")
-    with pytest.raises(games.Mistake, match=f"at most {MOST_LAYERS} layers"):
+    with pytest.raises(games.InputError, match=f"at most {MOST_LAYERS} layers"):
         make_agent(f"expectimax:{MOST_LAYERS + 1}", model.game, model)
     assert parse_spec(f"expectimax:{MOST_LAYERS}").budget == MOST_LAYERS

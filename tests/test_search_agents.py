@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_search import tiny_model
 
-from afterstate import games
-from afterstate.games import Mistake
-from afterstate.search.agents import make_agent, needs_model
-from afterstate.search.downgrade import NEVER, downgrade, exponent_of
-from afterstate.search.players import downgrade_threshold
-from afterstate.search.specs import BUDGETS, parse_spec
+from tilesage import games
+from tilesage.games import InputError
+from tilesage.search.agents import make_agent, needs_model
+from tilesage.search.downgrade import NEVER, downgrade, exponent_of
+from tilesage.search.players import downgrade_threshold
+from tilesage.search.specs import BUDGETS, parse_spec
 
 GAME = games.get("2048")
 
@@ -128,7 +128,7 @@ def test_specs_are_read(text: str, budget: float, unit: str) -> None:
     ],
 )
 def test_wrong_specs_say_what_would_be_right(text: str, says: str) -> None:
-    with pytest.raises(Mistake) as caught:
+    with pytest.raises(InputError) as caught:
         make_agent(text, GAME, tiny_model("2048"))
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -136,7 +136,7 @@ def test_wrong_specs_say_what_would_be_right(text: str, says: str) -> None:
 
 def test_downgrading_is_refused_in_threes() -> None:
     model = tiny_model("threes")
-    with pytest.raises(Mistake, match="2048"):
+    with pytest.raises(InputError, match="2048"):
         make_agent("expectimax:2,downgrade=384", model.game, model)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from test_search import POSITIONS, tiny_model
 
-from afterstate import games
-from afterstate.arena.evaluate import evaluate
-from afterstate.search.agents import make_agent
-from afterstate.search.uct import ROOT
+from tilesage import games
+from tilesage.arena.evaluate import evaluate
+from tilesage.search.agents import make_agent
+from tilesage.search.uct import ROOT
 
 
 @pytest.mark.parametrize("name", games.names())

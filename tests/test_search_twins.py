@@ -10,11 +10,11 @@ import pytest
 from slow_search import Node, Position, ValueTree, by_definition, deepened, dice_of, final, flat, leaf, uct
 from test_search import POSITIONS, approximately, tiny_model
 
-from afterstate import games
-from afterstate.search import mcts
-from afterstate.search.agents import make_agent
-from afterstate.search.uct import NO_CHILD, ROOT, Tree, new_tree
-from afterstate.values.files import Model
+from tilesage import games
+from tilesage.search import mcts
+from tilesage.search.agents import make_agent
+from tilesage.search.uct import NO_CHILD, ROOT, Tree, new_tree
+from tilesage.values.files import Model
 
 every_game = pytest.mark.parametrize("name", games.names())
 # One in mid-game, and one whose games end inside the tree.

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from afterstate import games
-from afterstate.search import shelf, solving
-from afterstate.search.endgames import BLOCK, SNAKE, Endgames, kind_of
-from afterstate.search.solving import name_of, solve
+from tilesage import games
+from tilesage.search import shelf, solving
+from tilesage.search.endgames import BLOCK, SNAKE, Endgames, kind_of
+from tilesage.search.solving import name_of, solve
 
 GAME = games.get("2048")
 TABLES = [(SNAKE, 3), (BLOCK, 2)]
@@ -21,7 +21,7 @@ TABLES = [(SNAKE, 3), (BLOCK, 2)]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("AFTERSTATE_CACHE", str(tmp_path / "kept"))
+    monkeypatch.setenv("TILESAGE_CACHE", str(tmp_path / "kept"))
     monkeypatch.setattr(shelf, "SMALLEST", 1)
     return tmp_path / "kept"
 
@@ -107,7 +107,7 @@ def test_small_tables_and_full_disks_leave_nothing_behind(folder: Path, monkeypa
     assert list(folder.iterdir()) == []
     (folder.parent / "file").write_text("no folder")
     monkeypatch.setattr(shelf, "SMALLEST", 1)
-    monkeypatch.setenv("AFTERSTATE_CACHE", str(folder.parent / "file"))
+    monkeypatch.setenv("TILESAGE_CACHE", str(folder.parent / "file"))
     assert np.array_equal(solved().slides, plain.slides)
 
 
@@ -118,28 +118,28 @@ def test_only_what_will_be_there_is_promised(folder: Path, monkeypatch: pytest.M
     assert shelf.promise([100, 200]) == ""
     monkeypatch.setattr(shelf, "FREE", 1 << 60)
     assert shelf.promise([1 << 30]) == ""
-    monkeypatch.setenv("AFTERSTATE_CACHE", "")
+    monkeypatch.setenv("TILESAGE_CACHE", "")
     assert shelf.promise([1 << 30]) == ""
 
 
 def test_where_tables_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AFTERSTATE_CACHE", "")
+    monkeypatch.setenv("TILESAGE_CACHE", "")
     assert shelf.folder() is None
     assert shelf.path_of("x") is None
-    monkeypatch.delenv("AFTERSTATE_CACHE")
+    monkeypatch.delenv("TILESAGE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert shelf.folder() == Path("/somewhere/afterstate")
+    assert shelf.folder() == Path("/somewhere/tilesage")
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/me")
-    assert shelf.folder() == Path("/home/me/.cache/afterstate")
+    assert shelf.folder() == Path("/home/me/.cache/tilesage")
 
 
 def test_a_player_says_where_they_are_kept_and_starts_at_once_the_next_time(tmp_path: Path) -> None:
     """The real command, with the smallest tables that are kept."""
     words = ["hint", "4096 2048 1024 512 / 0 0 128 256 / 0 0 0 2 / 2 0 0 4", "--agent", "best,endgames=128"]
-    environment = {**os.environ, "AFTERSTATE_CACHE": str(tmp_path / "kept"), "AFTERSTATE_QUIET": ""}
+    environment = {**os.environ, "TILESAGE_CACHE": str(tmp_path / "kept"), "TILESAGE_QUIET": ""}
     runs = [
-        subprocess.run([sys.executable, "-m", "afterstate", *words], env=environment, capture_output=True, text=True)
+        subprocess.run([sys.executable, "-m", "tilesage", *words], env=environment, capture_output=True, text=True)
         for _ in range(2)
     ]
     assert [run.returncode for run in runs] == [0, 0]

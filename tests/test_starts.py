@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from afterstate.learning import Tally, TrainConfig
-from afterstate.learning.ahead import make_ahead
-from afterstate.learning.cpu import CpuTrainer
-from afterstate.learning.seat import SLOTS
+from tilesage.learning import Tally, TrainConfig
+from tilesage.learning.ahead import make_ahead
+from tilesage.learning.cpu import CpuTrainer
+from tilesage.learning.seat import SLOTS
 
 NO_LIMIT = 1 << 40
 Note = tuple[int, int, int]  # board, aux, score

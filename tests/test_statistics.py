@@ -7,8 +7,8 @@ from math import inf, isnan, nan, sqrt
 
 import pytest
 
-from afterstate.arena import statistics
-from afterstate.arena.statistics import Statistics, course_table, demo_table, our_table
+from tilesage.arena import statistics
+from tilesage.arena.statistics import Statistics, course_table, demo_table, our_table
 
 
 def five_games() -> Statistics:

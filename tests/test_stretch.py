@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from afterstate import games
-from afterstate.arena.stretch import Runner
-from afterstate.search.agents import make_agent
-from afterstate.values.files import Model, size_of
-from afterstate.values.patterns import parse_network
+from tilesage import games
+from tilesage.arena.stretch import Runner
+from tilesage.search.agents import make_agent
+from tilesage.values.files import Model, size_of
+from tilesage.values.patterns import parse_network
 
 
 @pytest.mark.parametrize("name", games.names())

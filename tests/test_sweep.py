@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from afterstate.arena.sweep import Sweep, claim, read_sweep
-from afterstate.cli import main
-from afterstate.cli.sweep import table
-from afterstate.games import Mistake
-from afterstate.learning.runs import CHECKPOINT
-from afterstate.values.files import map_tensor, read_header, write_tensors
+from tilesage.arena.sweep import Sweep, claim, read_sweep
+from tilesage.cli import main
+from tilesage.cli.sweep import table
+from tilesage.games import InputError
+from tilesage.learning.runs import CHECKPOINT
+from tilesage.values.files import map_tensor, read_header, write_tensors
 
 COMMON = '[train]\nnetwork = "tiny"\nthreads = 1\ngames = 60\nblock = 20\nrule = "td"\n'
 
@@ -74,7 +74,7 @@ def test_random_draws_stay_in_their_ranges_and_the_same(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_a_sweep(tmp_path: Path, text: str, word: str) -> None:
-    with pytest.raises(Mistake, match=word):
+    with pytest.raises(InputError, match=word):
         sweep_of(tmp_path, text)
 
 
@@ -156,7 +156,7 @@ def disk_with_room_for(size: int) -> Iterator[None]:
 
 def test_a_full_disk_leaves_no_half_of_a_sweep(tmp_path: Path) -> None:
     sweep, path = sweep_of(tmp_path, f"{COMMON}[grid]\nrate = [0.1]\n"), tmp_path / "grid.toml"
-    with disk_with_room_for(10), pytest.raises(Mistake, match="File too large"):
+    with disk_with_room_for(10), pytest.raises(InputError, match="File too large"):
         claim(sweep, path)
     assert list(sweep.folder.iterdir()) == []
     claim(sweep, path)

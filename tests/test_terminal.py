@@ -17,12 +17,12 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from afterstate import cli, games
-from afterstate.arena.records import record_of
-from afterstate.learning.runs import read_metrics
-from afterstate.search.agents import make_agent
-from afterstate.views import film, keyboard, live
-from afterstate.views.terminal import Scene, ansi, bars, board_text, draw, plain_lines
+from tilesage import cli, games
+from tilesage.arena.records import record_of
+from tilesage.learning.runs import read_metrics
+from tilesage.search.agents import make_agent
+from tilesage.views import film, keyboard, live
+from tilesage.views.terminal import Scene, ansi, bars, board_text, draw, plain_lines
 
 pty = pytest.importorskip("pty")
 termios = pytest.importorskip("termios")
@@ -395,7 +395,7 @@ def program(desk, *words, term="xterm-256color"):
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "TERM": term, "PYTHONPATH": path}
     return subprocess.Popen(
-        [sys.executable, "-m", "afterstate", *words],
+        [sys.executable, "-m", "tilesage", *words],
         stdin=desk.far,
         stdout=desk.far,
         stderr=desk.far,

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from afterstate.arena import together
-from afterstate.arena.together import NO_LIMIT, TogetherTrainer
-from afterstate.games.compiler import Array
-from afterstate.learning.config import TrainConfig
-from afterstate.learning.seat import new_seat
-from afterstate.learning.trainer import Tally
+from tilesage.arena import together
+from tilesage.arena.together import NO_LIMIT, TogetherTrainer
+from tilesage.games.compiler import Array
+from tilesage.learning.config import TrainConfig
+from tilesage.learning.seat import new_seat
+from tilesage.learning.trainer import Tally
 
 A_MOMENT = 1e-9  # seconds of a round: every learner makes one stretch
 MOVES = 5  # of a lesson

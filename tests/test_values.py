@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from afterstate import games
-from afterstate.games.board import symmetry
-from afterstate.games.errors import Mistake
-from afterstate.values import NAMES, Model, evaluator, files, open_model, parse_network, save_model
-from afterstate.values.layout import Layout, Table, flip, images, layout_of, mirror, spread, transpose
-from afterstate.values.patterns import drawing
+from tilesage import games
+from tilesage.games.board import symmetry
+from tilesage.games.errors import InputError
+from tilesage.values import NAMES, Model, evaluator, files, open_model, parse_network, save_model
+from tilesage.values.layout import Layout, Table, flip, images, layout_of, mirror, spread, transpose
+from tilesage.values.patterns import drawing
 
 BOARDS = st.integers(0, 2**64 - 1).map(np.uint64)
 NO_AUX = np.uint64(0)
@@ -152,7 +152,7 @@ def test_tables_by_hint_that_are_not_turned_keep_all_symmetries(
     ],
 )
 def test_wrong_networks_are_refused(text: str, complaint: str) -> None:
-    with pytest.raises(Mistake, match=complaint):
+    with pytest.raises(InputError, match=complaint):
         parse_network(text)
 
 
@@ -195,7 +195,7 @@ def test_the_format_is_safetensors(tmp_path: Path, model: Model) -> None:
 
 def test_another_game_is_refused(tmp_path: Path, model: Model) -> None:
     path = save_model(model, tmp_path / "m.safetensors")
-    with pytest.raises(Mistake, match="plays 2048, not threes"):
+    with pytest.raises(InputError, match="plays 2048, not threes"):
         open_model(path, "threes")
 
 
@@ -246,15 +246,15 @@ KINDS += ["wrong network", "other layout", "unknown game", "not ours", "lists fo
 def test_broken_files_are_refused_in_one_line(tmp_path: Path, model: Model, kind: str) -> None:
     path = save_model(model, tmp_path / "m.safetensors")
     broken(path, kind)
-    with pytest.raises(Mistake) as caught:
+    with pytest.raises(InputError) as caught:
         open_model(path)
     assert "\n" not in str(caught.value)
 
 
 def test_missing_models_say_what_there_is(tmp_path: Path) -> None:
-    with pytest.raises(Mistake, match="no model"):
+    with pytest.raises(InputError, match="no model"):
         open_model("nowhere")
-    with pytest.raises(Mistake, match="folder without a model"):
+    with pytest.raises(InputError, match="folder without a model"):
         open_model(tmp_path)
 
 
@@ -266,6 +266,6 @@ def test_files_have_as_many_parts_as_can_be_read_again(tmp_path: Path, monkeypat
     assert list(header) == list(parts)
     assert files.map_tensor(tmp_path / "many.safetensors", header["seat1023.part33"], start).tolist() == [0, 1]
     monkeypatch.setattr(files, "LONGEST_HEADER", 1 << 20)
-    with pytest.raises(Mistake, match="too many parts"):
+    with pytest.raises(InputError, match="too many parts"):
         files.write_tensors(tmp_path / "more.safetensors", parts, {"format": "test"})
     assert not (tmp_path / "more.safetensors").exists()

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from afterstate import games
-from afterstate.games import board
-from afterstate.values.ntuple import evaluator
-from afterstate.values.patterns import parse_network
+from tilesage import games
+from tilesage.games import board
+from tilesage.values.ntuple import evaluator
+from tilesage.values.patterns import parse_network
 
 NETWORKS = ["tiny", "group1", "01234,012,4567,45", "012,0145,01234", "8x4"]
 

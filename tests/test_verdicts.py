@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from recording import play_game
 
-from afterstate.arena import referee
-from afterstate.arena.fairness import Test as FairnessTest
-from afterstate.arena.lines import Line
-from afterstate.arena.records import Place, format_record, parse_record, write_records
-from afterstate.arena.referee import LARGE_FILE, Verdict, fairness, judge, judge_lines, processes_for
-from afterstate.arena.rulebooks import Chance
-from afterstate.arena.statistics import Statistics
+from tilesage.arena import referee
+from tilesage.arena.fairness import Test as FairnessTest
+from tilesage.arena.lines import Line
+from tilesage.arena.records import Place, format_record, parse_record, write_records
+from tilesage.arena.referee import LARGE_FILE, Verdict, fairness, judge, judge_lines, processes_for
+from tilesage.arena.rulebooks import Chance
+from tilesage.arena.statistics import Statistics
 
 
 def fault_of(line, game="2048"):

@@ -10,16 +10,16 @@ import pytest
 from reference import g2048
 from test_search import tiny_model
 
-from afterstate import games
-from afterstate.arena.evaluate import Player
-from afterstate.cli import main
-from afterstate.games import State
-from afterstate.games.board import pack, symmetry, unpack
-from afterstate.games.walls import OVER
-from afterstate.search.agents import make_agent
-from afterstate.search.kinds import NOWHERE
-from afterstate.search.walls import as_walls, find_walls
-from afterstate.values.files import open_model, save_model
+from tilesage import games
+from tilesage.arena.evaluate import Player
+from tilesage.cli import main
+from tilesage.games import State
+from tilesage.games.board import pack, symmetry, unpack
+from tilesage.games.walls import OVER
+from tilesage.search.agents import make_agent
+from tilesage.search.kinds import NOWHERE
+from tilesage.search.walls import as_walls, find_walls
+from tilesage.values.files import open_model, save_model
 
 WHOLE, WALLS = games.get("2048"), games.get("2048-walls")
 NOTHING = np.uint64(0)

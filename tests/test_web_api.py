@@ -19,13 +19,13 @@ from web_support import LETTERS, play_letters, save_small_models, serving, some_
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from afterstate import games
-from afterstate.games import Mistake
-from afterstate.views.web.fields import Fields
-from afterstate.views.web.library import MOST_RUNS, Library
-from afterstate.views.web.limits import EngineRoom, Lane
-from afterstate.views.web.settings import Settings
-from afterstate.views.web.training import Trainings
+from tilesage import games
+from tilesage.games import InputError
+from tilesage.views.web.fields import Fields
+from tilesage.views.web.library import MOST_RUNS, Library
+from tilesage.views.web.limits import EngineRoom, Lane
+from tilesage.views.web.settings import Settings
+from tilesage.views.web.training import Trainings
 
 BOARD = "2 4 8 16 0 0 2 4 0 0 0 2 0 0 0 0"
 SECRET = "kept-elsewhere"
@@ -199,7 +199,7 @@ def test_of_two_trainings_asked_for_at_once_one_begins_and_ends_with_the_server(
         finally:
             await trainings.close()
         assert answers[0] == {"name": "one"}
-        assert isinstance(answers[1], Mistake)
+        assert isinstance(answers[1], InputError)
         assert said in str(answers[1])
         assert begun.process.returncode is not None
         assert not trainings.running

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from web_support import LETTERS, launch, play_letters, save_small_models, serving, some_legal_letters
 
-from afterstate import games
-from afterstate.arena.records import record_of, write_records
+from tilesage import games
+from tilesage.arena.records import record_of, write_records
 
 sync_api = pytest.importorskip("playwright.sync_api")
 expect = sync_api.expect

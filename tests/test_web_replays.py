@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from afterstate import games
-from afterstate.arena.records import format_record, parse_record, record_of
-from afterstate.games import Mistake, State
-from afterstate.views.web.fields import Fields
-from afterstate.views.web.replays import Replay, from_record, list_records
-from afterstate.views.web.seat import LETTERS
+from tilesage import games
+from tilesage.arena.records import format_record, parse_record, record_of
+from tilesage.games import InputError, State
+from tilesage.views.web.fields import Fields
+from tilesage.views.web.replays import Replay, from_record, list_records
+from tilesage.views.web.seat import LETTERS
 
 
 def random_game(game: str, seed: int) -> list[State]:
@@ -62,7 +62,7 @@ def test_a_seed_and_actions_give_the_same_replay_as_the_record(game: str) -> Non
     ],
 )
 def test_a_broken_record_is_refused_with_a_reason(line: str, complaint: str) -> None:
-    with pytest.raises(Mistake, match=complaint):
+    with pytest.raises(InputError, match=complaint):
         Replay.of(Fields({"record": line}))
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from afterstate import games
-from afterstate.games import State
-from afterstate.values.files import Model, save_model, size_of
-from afterstate.values.patterns import parse_network
+from tilesage import games
+from tilesage.games import State
+from tilesage.values.files import Model, save_model, size_of
+from tilesage.values.patterns import parse_network
 
 LETTERS = "URDL"
 BROWSER_FLAGS = [
@@ -33,8 +33,8 @@ BROWSER_FLAGS = [
 
 @contextlib.contextmanager
 def serving(runs: Path, *flags: str, port: int = 0) -> Iterator[str]:
-    """The address of `afterstate serve`, started for the test and stopped with Ctrl-C."""
-    words = [sys.executable, "-m", "afterstate", "serve", "--port", str(port), "--runs", str(runs), *flags]
+    """The address of `tilesage serve`, started for the test and stopped with Ctrl-C."""
+    words = [sys.executable, "-m", "tilesage", "serve", "--port", str(port), "--runs", str(runs), *flags]
     log = runs.parent / "serve.log"
     with (
         log.open("w") as errors,
@@ -43,7 +43,7 @@ def serving(runs: Path, *flags: str, port: int = 0) -> Iterator[str]:
         assert process.stdout is not None
         line = process.stdout.readline()
         try:
-            assert line.startswith("afterstate is at http://"), line + log.read_text()
+            assert line.startswith("tilesage is at http://"), line + log.read_text()
             yield line.split()[3]
         finally:
             process.send_signal(signal.SIGINT)
@@ -63,7 +63,7 @@ def save_small_models(folder: Path) -> None:
 
 def find_chromium() -> str | None:
     """Debian's chromium, a Chrome, or what `playwright install` brought; None means playwright's own choice."""
-    named = os.environ.get("AFTERSTATE_CHROMIUM")
+    named = os.environ.get("TILESAGE_CHROMIUM")
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     return named or next((path for path in map(shutil.which, names) if path), None)
 

@@ -50,7 +50,7 @@ class Sampler(threading.Thread):
 
 def start(*words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "afterstate", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, "-m", "tilesage", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
 
 
@@ -73,7 +73,7 @@ def serve(folder: Path, seconds: float) -> list[float]:
     process = start("serve", "--port", "0", "--runs", str(folder / "runs"))
     assert process.stdout is not None
     line = process.stdout.readline()
-    if not line.startswith("afterstate is at http://"):
+    if not line.startswith("tilesage is at http://"):
         raise SystemExit(f"the server does not start: {line}")
     sampler = Sampler(process)
     sampler.start()

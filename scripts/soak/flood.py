@@ -61,7 +61,7 @@ def shares() -> dict[str, int]:
 
 def run_portion(name: str, seed: int, inputs: int) -> dict[str, int]:
     words = [sys.executable, __file__, "--target", name, "--seed", str(seed), "--inputs", str(inputs)]
-    environment = {**os.environ, "AFTERSTATE_QUIET": "1"}
+    environment = {**os.environ, "TILESAGE_QUIET": "1"}
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False, env=environment)
     if done.returncode:
         return {f"the process died with status {done.returncode} (seed {seed})": 1}

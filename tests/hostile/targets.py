@@ -15,15 +15,15 @@ from unittest import mock
 import numpy as np
 from recording import play_game
 
-from afterstate import games
-from afterstate.arena.records import format_record, parse_record
-from afterstate.games.errors import Mistake
-from afterstate.learning.config import TrainConfig
-from afterstate.learning.runs import Run, read_metrics, train
-from afterstate.search.specs import parse_spec
-from afterstate.values.convert import Numbering, export_model
-from afterstate.values.files import Model, open_model, save_model, size_of
-from afterstate.values.patterns import parse_network
+from tilesage import games
+from tilesage.arena.records import format_record, parse_record
+from tilesage.games.errors import InputError
+from tilesage.learning.config import TrainConfig
+from tilesage.learning.runs import Run, read_metrics, train
+from tilesage.search.specs import parse_spec
+from tilesage.values.convert import Numbering, export_model
+from tilesage.values.files import Model, open_model, save_model, size_of
+from tilesage.values.patterns import parse_network
 
 from .mutations import broken, broken_model, broken_tensors
 from .watch import Broken, through_the_door
@@ -76,7 +76,7 @@ def models(folder: Path) -> Target:
         path.write_bytes(data)
         try:
             model = open_model(path)
-        except Mistake as mistake:
+        except InputError as mistake:
             _clear(mistake)
             return 0
         if model.weights.shape != (size_of(model.network),) or model.weights.dtype != np.float32:
@@ -95,7 +95,7 @@ def models_at_the_door(folder: Path) -> Target:
         path.write_bytes(data)
         try:
             model = open_model(path)
-        except Mistake:
+        except InputError:
             through_the_door(["evaluate", str(path), *EVALUATE], (2,))
             return
         if model.network.key == known.key and model.game.key == "2048":  # others would be compiled, for seconds
@@ -107,7 +107,7 @@ def models_at_the_door(folder: Path) -> Target:
 
 
 def listed_models(folder: Path) -> Target:
-    """`afterstate models` must list what is broken beside what is not."""
+    """`tilesage models` must list what is broken beside what is not."""
     run = folder / "runs" / "broken"
     run.mkdir(parents=True, exist_ok=True)
 
@@ -192,7 +192,7 @@ def settings(folder: Path) -> Target:
         try:
             config = TrainConfig.read(path)
             config.memory_needed()
-        except Mistake as mistake:
+        except InputError as mistake:
             _clear(mistake)
             return
         config.write(path)
@@ -211,7 +211,7 @@ def metrics(folder: Path) -> Target:
         (run / "metrics.jsonl").write_bytes(data)
         try:
             lines = read_metrics(run)
-        except Mistake as mistake:
+        except InputError as mistake:
             _clear(mistake)
             return
         if not all(isinstance(line, dict) for line in lines):
@@ -232,7 +232,7 @@ def checkpoints(folder: Path) -> Target:
             resumed = Run.resume(run)
             resumed.trainer.advance(2000, 5, 0.1)
             resumed.close()
-        except Mistake as mistake:
+        except InputError as mistake:
             _clear(mistake)
             return
         if not np.isfinite(resumed.trainer.weights()).all():
@@ -250,7 +250,7 @@ def boards(folder: Path) -> Target:
         for name in games.names():
             try:
                 state = games.get(name).parse(text)
-            except Mistake as mistake:
+            except InputError as mistake:
                 _clear(mistake)
                 continue
             again = games.get(name).parse(state.text)
@@ -272,7 +272,7 @@ def boards(folder: Path) -> Target:
 
 
 def hints(folder: Path) -> Target:
-    """`afterstate hint`: a board on the command line, and queries on standard input."""
+    """`tilesage hint`: a board on the command line, and queries on standard input."""
     model = folder / "advisor.safetensors"
     model.write_bytes(good_models(folder)[0])
     flags = ["--model", str(model), "--agent", "greedy"]
@@ -297,7 +297,7 @@ def networks(folder: Path) -> Target:
     def attempt(data: bytes) -> None:
         try:
             network = parse_network(data.decode("utf-8", "surrogateescape"))
-        except Mistake as mistake:
+        except InputError as mistake:
             _clear(mistake)
             return
         if not 0 < size_of(network) <= 64 * 16**7:
@@ -312,7 +312,7 @@ def agents(folder: Path) -> Target:
     def attempt(data: bytes) -> None:
         try:
             spec = parse_spec(data.decode("utf-8", "surrogateescape"))
-        except Mistake as mistake:
+        except InputError as mistake:
             _clear(mistake)
             return
         if not (math.isfinite(spec.budget) and 0 <= spec.budget <= 1e12):
@@ -345,7 +345,7 @@ def command_lines(folder: Path) -> Target:
     return Target("command lines", [line.replace(" ", "\n").encode() for line in lines], attempt)
 
 
-def _clear(mistake: Mistake) -> None:
+def _clear(mistake: InputError) -> None:
     """A mistake is told in one line of a length that people read."""
     text = " ".join(str(mistake).split())
     if not 10 < len(text) < 2000:

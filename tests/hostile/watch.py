@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
-from afterstate.cli import main
+from tilesage.cli import main
 
 SECONDS = 20.0  # for one input; the machine may be busy, a hang lasts for ever
 MEMORY_FACTOR, MEMORY_FLOOR = 16, 48 << 20  # resident bytes that an input may cost: 16 × its size, and some room
@@ -81,7 +81,7 @@ def through_the_door(words: list[str], allowed: tuple[int, ...] = (0, 2)) -> int
     said = err.said()
     if status not in allowed:
         raise Broken(f"exit status {status}, expected one of {allowed}: {said[:300]}")
-    if status == 2 and (not said.startswith("afterstate: ") or said.count("\n") != 1 or len(said) < 20):
+    if status == 2 and (not said.startswith("tilesage: ") or said.count("\n") != 1 or len(said) < 20):
         raise Broken(f"not one clear line: {said[:300]!r}")
     if "Traceback" in said or "Traceback" in out.said():
         raise Broken(f"a traceback: {said[-600:]}")
@@ -99,7 +99,7 @@ def held(attempt: Callable[[], int | None], size: int) -> str:
         import traceback
 
         frames = traceback.extract_tb(error.__traceback__)
-        ours = [frame for frame in frames if "afterstate" in frame.filename]
+        ours = [frame for frame in frames if "tilesage" in frame.filename]
         where = f" at {Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
         said = re.sub(r"0x[0-9a-f]+|[0-9]+", "N", str(error)[:120]) if where else str(error)[:300]
         return f"{type(error).__name__}: {said}{where}"

@@ -17,10 +17,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from afterstate import games
-from afterstate.games import Game
-from afterstate.games.compiler import compiled
 from perft.positions import GAMES, read_file
+from tilesage import games
+from tilesage.games import Game
+from tilesage.games.compiler import compiled
 
 AT_ONCE = 1 << 14  # positions expanded in one call
 

@@ -1,0 +1,78 @@
+"""tilesage: a laboratory for 2048-like games.
+
+>>> import tilesage
+>>> state = tilesage.game("2048").new(seed=1)
+>>> state = state.play("left")
+>>> state.moves
+1
+
+The names below are the public ones; they are imported when first used, so that `import tilesage` is quick.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from .games.lazy import lazily
+
+__version__ = "0.2.0"
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "game": ".games:get",
+        "Game": ".games",
+        "State": ".games",
+        "Afterstate": ".games",
+        "InputError": ".games.errors",
+        "Model": ".values.files",
+        "open_model": ".values.files",
+        "save_model": ".values.files",
+        "make_agent": ".search.agents",
+        "evaluate": ".arena.evaluate",
+    },
+)
+
+__all__ = [
+    "Afterstate",
+    "Game",
+    "InputError",
+    "Model",
+    "State",
+    "__version__",
+    "evaluate",
+    "game",
+    "make_agent",
+    "open_model",
+    "save_model",
+]
+
+if TYPE_CHECKING:
+    from tilesage.arena.evaluate import evaluate as evaluate
+    from tilesage.games import Afterstate as Afterstate
+    from tilesage.games import Game as Game
+    from tilesage.games import State as State
+    from tilesage.games import get as game
+    from tilesage.games.errors import InputError as InputError
+    from tilesage.search.agents import make_agent as make_agent
+    from tilesage.values.files import Model as Model
+    from tilesage.values.files import open_model as open_model
+    from tilesage.values.files import save_model as save_model
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext tilesage`: positions are drawn in this notebook."""
+    from .views.notebook import install
+
+    install(shell)
+
+
+if "IPython" in sys.modules:
+    from .views.notebook import install_if_there
+
+    install_if_there(sys.modules)

@@ -1,0 +1,100 @@
+"""Games for the record on a GPU: thousands at once, the same ones as on the CPU."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tilesage.games import InputError
+from tilesage.games.board import Board
+from tilesage.games.compiler import Array, compiled
+from tilesage.learning.gpu import lesson_of
+from tilesage.search.agents import Agent
+from tilesage.search.downgrade import NEVER, downgrade
+from tilesage.search.players import depth_of, downgrade_threshold, tables_wanted
+from tilesage.search.practice import practice_wanted
+from tilesage.search.specs import parse_spec
+
+from .evaluate import Evaluation
+from .statistics import Statistics
+
+SCORE, MOVES, LARGEST = 0, 1, 2  # columns of the results
+SECONDS_A_LOOK = 0.5
+
+
+def evaluate_on_gpu(
+    agent: Agent,
+    games: int,
+    seed: int = 1,
+    progress: Callable[[Statistics, float], None] | None = None,
+) -> Evaluation:
+    """Play games 0 … games - 1 under `seed` with greedy or expectimax. Ctrl-C ends with what was finished."""
+    if games < 1:
+        raise InputError("games is a whole number from 1 on")
+    player = player_of(agent)
+    player.play(1, seed, watch=lambda results: False)  # compiles
+    begin, last, shown = time.perf_counter(), np.zeros((0, 3), np.int64), 0.0
+
+    def watch(results: Array) -> bool:
+        nonlocal last, shown
+        last, at = results, time.perf_counter() - begin
+        if progress and at - shown > SECONDS_A_LOOK:
+            shown = at
+            progress(counted(agent, results), at)
+        return True
+
+    with contextlib.suppress(KeyboardInterrupt):
+        last = player.play(games, seed, watch)
+    seconds = time.perf_counter() - begin
+    statistics = counted(agent, last)
+    return Evaluation(agent, seed, statistics, seconds, 1, complete=statistics.games == games)
+
+
+def player_of(agent: Agent) -> Any:
+    """The GPU's player: greedy, or expectimax by layers; how long a move takes is not for it to say."""
+    spec = parse_spec(agent.spec)
+    if agent.model is None or spec.name not in ("greedy", "expectimax") or spec.unit not in ("", "deep"):
+        raise InputError(f"on the GPU play greedy, expectimax:3 or expectimax:deep, not {spec.text}")
+    threshold = downgrade_threshold(spec, agent.game)
+    seen = None if threshold == NEVER else make_seen(threshold)
+    lesson, (layers, width, prune) = lesson_of(agent.model), depth_of(spec)
+    tables = tables_wanted(spec, agent.game)
+    if layers == 1:
+        if tables:
+            raise InputError(f"endgames on the GPU go with two layers or more, not with {spec.text}")
+        from tilesage.learning.gpu.play import GpuPlayer
+
+        return GpuPlayer(lesson, agent.model.weights, seen)
+    from .gpu_endgames import solve_on_gpu
+    from .gpu_search import GpuSearcher, Practised, Search
+
+    endgames = solve_on_gpu(agent.game, tables) if tables else None
+    second = None
+    if practice := practice_wanted(spec, agent.game):
+        part, practised = practice
+        second = Practised(part, lesson_of(practised), practised.weights)
+    return GpuSearcher(lesson, Search(layers, width, prune), agent.model.weights, seen, endgames, second)
+
+
+@cache
+def make_seen(threshold: int) -> Callable[..., Any]:
+    """The position on which a move is chosen: that of tile-downgrading."""
+
+    @compiled
+    def seen(board: Board, aux: np.uint64) -> tuple[Board, np.uint64]:
+        return downgrade(board, aux, np.int64(threshold))
+
+    return seen
+
+
+def counted(agent: Agent, results: Array) -> Statistics:
+    """The statistics of the games that are finished."""
+    statistics = Statistics(agent.game.name, agent.game.tiles)
+    done = results[results[:, MOVES] > 0]
+    statistics.add_games(done[:, SCORE], done[:, LARGEST], done[:, MOVES])
+    return statistics

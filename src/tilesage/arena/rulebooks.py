@@ -1,0 +1,257 @@
+"""The referee's own rule books: slides and the dealing of tiles, sharing nothing with the engine.
+
+A board is four lines, a line is four tile indices of five bits each; what a slide does to a line is worked out
+once and kept in a dictionary.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Protocol
+
+from tilesage.arena.lines import PLACEMENT_WIDTH, SYMBOLS
+
+LINE = 0xFFFFF  # four tiles of five bits
+TILE = 0x1F
+INDEX = {symbol: i for i, symbol in enumerate(SYMBOLS)}
+
+
+@dataclass
+class Chance:
+    """How often chance chose what, over many games: what the fairness tests look at."""
+
+    landings: Counter[int] = field(default_factory=Counter)  # candidate cells << 4 | cell
+    choices: Counter[tuple[str, tuple[int, ...], int]] = field(default_factory=Counter)  # kind, situation, choice
+
+    def merge(self, other: Chance) -> None:
+        self.landings.update(other.landings)
+        self.choices.update(other.choices)
+
+
+class Dealer(Protocol):
+    """Checks the tiles that chance deals in one game: returns what is wrong, or None."""
+
+    finished: bool  # no slide is legal any more, whatever the board
+
+    def deal(self, tile: int, hint: str, lines: list[int]) -> str | None:
+        """A tile has landed (`lines` includes it), and the characters of the next hint are shown."""
+
+
+@dataclass(frozen=True)
+class RuleBook:
+    """What the replay must know of a game."""
+
+    name: str
+    tables: tuple[Slides, Slides, Slides, Slides]  # by action
+    dealer: Callable[[Chance], Dealer]
+    worth: tuple[int, ...]  # index -> what a placement of the tile earns
+
+    @property
+    def landing(self) -> str:
+        return self.tables[0].landing
+
+    @property
+    def width(self) -> int:
+        return PLACEMENT_WIDTH[self.name]
+
+
+class Slides(dict[int, tuple[int, int, int]]):
+    """line -> (line after the slide, reward, cells of the line where a tile may land), filled as lines occur.
+
+    The landing cells are bits, `step` apart: 1 when lines are rows, 4 when they are columns.
+    """
+
+    def __init__(self, slide: Slide, towards_end: bool, step: int, landing: str) -> None:
+        self.slide = slide
+        self.towards_end = towards_end
+        self.step = step
+        self.landing = landing
+
+    def __missing__(self, line: int) -> tuple[int, int, int]:
+        before = [line >> 5 * k & TILE for k in range(4)]
+        slid, reward = self.slide(before[::-1] if self.towards_end else before)
+        after = slid[::-1] if self.towards_end else slid
+        far = 0 if self.towards_end else 3
+        if self.landing == "anywhere":
+            cells = [k for k in range(4) if not after[k]]
+        elif self.landing == "border":
+            cells = [] if after[far] else [far]
+        else:
+            cells = [] if after == before else [far]
+        bits = sum(1 << self.step * k for k in cells)
+        self[line] = sum(tile << 5 * k for k, tile in enumerate(after)), reward, bits
+        return self[line]
+
+
+Slide = Callable[[list[int]], tuple[list[int], int]]
+
+
+class Turned(dict[int, int]):
+    """line -> its four tiles spread out, 20 bits apart: the line as one cell each of four others."""
+
+    def __missing__(self, line: int) -> int:
+        self[line] = sum((line >> 5 * k & TILE) << 20 * k for k in range(4))
+        return self[line]
+
+
+TURNED = Turned()
+
+
+def turned(a: int, b: int, c: int, d: int) -> tuple[int, int, int, int]:
+    """Rows from columns, or columns from rows."""
+    board = TURNED[a] | TURNED[b] << 5 | TURNED[c] << 10 | TURNED[d] << 15
+    return board & LINE, board >> 20 & LINE, board >> 40 & LINE, board >> 60
+
+
+def slide_2048(line: list[int]) -> tuple[list[int], int]:
+    """Tiles as far as they go, each merging at most once; 131072 (index 17) never."""
+    slid: list[int] = []
+    reward, open_to_merge = 0, False
+    for tile in line:
+        if tile and open_to_merge and slid[-1] == tile and tile < 17:
+            slid[-1] += 1
+            reward += 1 << slid[-1]
+            open_to_merge = False
+        elif tile:
+            slid.append(tile)
+            open_to_merge = True
+    return slid + [0] * (4 - len(slid)), reward
+
+
+def worth_in_threes(index: int) -> int:
+    return 3 ** (index - 2) if index > 2 else 0
+
+
+def slide_threes(line: list[int], last: int) -> tuple[list[int], int]:
+    """One cell at most: from the wall, the first gap closes or the first pair merges."""
+    tiles = line[:]
+    reward = 0
+    for k in range(1, 4):
+        near, tile = tiles[k - 1], tiles[k]
+        if near == 0:
+            tiles[k - 1], tiles[k] = tile, 0
+        elif (near > 2 and near == tile and near < last) or (near + tile == 3 and tile):
+            made = 3 if near < 3 else near + 1
+            reward += worth_in_threes(made) - 2 * worth_in_threes(made - 1)
+            tiles[k - 1], tiles[k] = made, 0
+    return tiles, reward
+
+
+def _tables(slide: Slide, landing: str) -> tuple[Slides, Slides, Slides, Slides]:
+    up, right = Slides(slide, False, 4, landing), Slides(slide, True, 1, landing)
+    down, left = Slides(slide, True, 4, landing), Slides(slide, False, 1, landing)
+    return up, right, down, left
+
+
+@cache
+def rule_book(game: str, four_rate: float = 0.1) -> RuleBook:
+    """The referee's rules of a game."""
+    if game == "2048":
+        slides = _tables(slide_2048, "anywhere")
+        return RuleBook(game, slides, lambda chance: Dealer2048(chance, four_rate), (0,) * len(SYMBOLS))
+    worth = tuple(worth_in_threes(i) for i in range(len(SYMBOLS)))
+    if game == "threes":
+        return RuleBook(game, _tables(lambda line: slide_threes(line, 14), "border"), DealerThrees, worth)
+    return RuleBook(game, _tables(lambda line: slide_threes(line, 15), "moved"), DealerPhone, worth)
+
+
+class Dealer2048:
+    """Twos and fours."""
+
+    finished = False
+
+    def __init__(self, chance: Chance, four_rate: float) -> None:
+        self.choices = chance.choices
+        self.possible = [tile for tile, rate in ((1, 1 - four_rate), (2, four_rate)) if rate > 0]
+
+    def deal(self, tile: int, hint: str, lines: list[int]) -> str | None:
+        if tile not in self.possible:
+            tiles = " or ".join(str(1 << t) for t in self.possible)
+            return f"a tile of index {SYMBOLS[tile]} cannot appear, only {tiles}"
+        self.choices["tile", (), tile] += 1
+        return None
+
+
+class Deck:
+    """Tiles 1, 2, 3, a number of each, drawn without putting back and filled up when empty."""
+
+    def __init__(self, chance: Chance, each: int) -> None:
+        self.choices = chance.choices
+        self.each = each
+        self.left = [0, 0, 0]
+
+    def draw(self, tile: int) -> bool:
+        """Take a tile out; False when it is not there."""
+        if not any(self.left):
+            self.left = [self.each] * 3
+        if not 1 <= tile <= 3 or not self.left[tile - 1]:
+            return False
+        self.choices["draw", tuple(self.left), tile] += 1
+        self.left[tile - 1] -= 1
+        return True
+
+    def __str__(self) -> str:
+        tiles = [str(k + 1) for k, n in enumerate(self.left) for _ in range(n)]
+        return f"the bag held {' '.join(tiles)}" if self.each == 1 else f"the deck held {' '.join(tiles)}"
+
+
+class DealerThrees:
+    """The hint is the next tile, out of a bag of 1, 2, 3."""
+
+    finished = False
+
+    def __init__(self, chance: Chance) -> None:
+        self.bag = Deck(chance, 1)
+        self.hint = 0
+
+    def deal(self, tile: int, hint: str, lines: list[int]) -> str | None:
+        if self.hint and tile != self.hint:
+            return f"the tile is {SYMBOLS[tile]}, but the hint was {self.hint}"
+        if not self.hint and not self.bag.draw(tile):
+            return f"the first tile has index {SYMBOLS[tile]}: the bag holds 1, 2, 3"
+        self.hint = INDEX[hint]
+        if not self.bag.draw(self.hint):
+            return f"the hint {hint} was not in the bag: {self.bag}"
+        return None
+
+
+class DealerPhone:
+    """A deck of twelve, and bonus tiles announced by a window; a 12288 ends the game."""
+
+    def __init__(self, chance: Chance) -> None:
+        self.deck = Deck(chance, 4)
+        self.choices = chance.choices
+        self.low = self.high = 0
+        self.finished = False
+
+    def deal(self, tile: int, hint: str, lines: list[int]) -> str | None:
+        if not self.low:
+            if not self.deck.draw(tile):
+                return f"the first tile has index {SYMBOLS[tile]}: the deck holds 1, 2, 3"
+        elif not self.low <= tile <= self.high:
+            shown = str(self.low) if self.low == self.high else f"{SYMBOLS[self.low]} to {SYMBOLS[self.high]}"
+            return f"the tile is {SYMBOLS[tile]}, but the hint was {shown}"
+        elif self.high > self.low:
+            self.choices["inside", (self.high - self.low + 1,), tile - self.low] += 1
+        self.low, self.high = INDEX[hint[0]], INDEX[hint[1]]
+        largest = max(line >> 5 * k & TILE for line in lines for k in range(4))
+        self.finished = largest == 15
+        return self._draw(hint, largest)
+
+    def _draw(self, hint: str, largest: int) -> str | None:
+        """Is the new hint a tile of the deck, or a window that a bonus may have?"""
+        bonus = self.low > 3 or self.low != self.high
+        if largest >= 7:
+            self.choices["bonus", (), int(bonus)] += 1
+        if not bonus:
+            return None if self.deck.draw(self.low) else f"the hint {self.low} was not in the deck: {self.deck}"
+        if largest < 7:
+            return f"the hint {hint} is a bonus, but no tile is 48 or more"
+        span = min(3, largest - 6)
+        if self.low < 4 or self.high > largest - 3 or self.high - self.low + 1 != span:
+            return f"the hint {hint} is no window of {span} bonus tiles from index 4 to {SYMBOLS[largest - 3]}"
+        self.choices["window", (largest,), self.low - 4] += 1
+        return None

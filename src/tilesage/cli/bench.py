@@ -1,0 +1,89 @@
+"""`tilesage bench`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .flags import say, write_json
+
+
+@dataclass
+class Command:
+    """How fast this machine plays and learns: random games, greedy games of the box, training.
+
+    Nothing is asserted: machines differ, and so does what else they do. `make bench-peers` compares with others.
+
+    examples:
+      tilesage bench
+      tilesage bench --seconds 10 --threads 2 --json bench.json
+    """
+
+    seconds: float = 3.0
+    """How long each figure is measured."""
+    threads: int = os.cpu_count() or 1
+    """How many threads play and learn in the second column."""
+    json: str | None = None
+    """Write the figures as JSON to this file (- for standard output)."""
+
+
+def run(command: Command) -> int:
+    from tilesage import games
+    from tilesage.games.errors import InputError
+
+    if not 0 < command.seconds <= 3600 or not 1 <= command.threads <= 1024:
+        raise InputError("--seconds is more than 0 and at most 3600, --threads 1 to 1024")
+    work: dict[str, Callable[[int], float]] = {
+        f"random play, {name}": lambda threads, name=name: _playing("random", name, threads, command.seconds)  # type: ignore[misc]
+        for name in games.names()
+    }
+    work["greedy play, 2048 of the box"] = lambda threads: _playing("greedy", "2048", threads, command.seconds)
+    work["training, 2048, 4x6, TD(0)"] = lambda threads: _training("td", 0.0, threads, command.seconds)
+    work["training, 2048, 4x6, TC(0.5)"] = lambda threads: _training("tc", 0.5, threads, command.seconds)
+    figures: dict[str, Any] = {}
+    quiet = command.json == "-"
+    for name, measure in work.items():
+        one, many = measure(1), measure(command.threads) if command.threads > 1 else None
+        figures[name] = {"moves_per_second": one, f"on_{command.threads}_threads": many}
+        if not quiet:
+            more = f"{many / 1e6:9.2f} M on {command.threads} threads" if many else ""
+            say(f"{name:30s}{one / 1e6:9.2f} M moves/s{more}")
+    if command.json:
+        write_json({"seconds": command.seconds, "threads": command.threads, "figures": figures}, command.json)
+    return 0
+
+
+def _playing(spec: str, game: str, threads: int, seconds: float) -> float:
+    """Moves a second, from as many games as fit in the time."""
+    from tilesage.arena.evaluate import evaluate
+
+    from .players import find_agent
+
+    agent, games = find_agent(spec, None, game), 8 * threads
+    while True:
+        result = evaluate(agent, games, workers=threads)
+        if not result.complete:  # Ctrl-C
+            raise KeyboardInterrupt
+        if result.seconds >= seconds / 2:
+            return result.statistics.slides / result.seconds
+        games *= 4 if result.seconds < seconds / 8 else 2
+
+
+def _training(rule: str, decay: float, threads: int, seconds: float) -> float:
+    """Moves a second of a fresh network that has learnt for as long before."""
+    from tilesage.learning.config import TrainConfig
+    from tilesage.learning.cpu import CpuTrainer
+
+    trainer = CpuTrainer(TrainConfig(rule=rule, decay=decay, threads=threads))  # type: ignore[arg-type]
+    trainer.warm_up()
+    rate, moves = 0.1 if rule == "td" else 1.0, 0
+    for _ in range(2):
+        begin, moves = time.perf_counter(), 0
+        while time.perf_counter() - begin < seconds:
+            moves += trainer.advance(200_000, 1 << 40, rate).moves
+        speed = moves / (time.perf_counter() - begin)
+    trainer.close()
+    return speed

@@ -1,0 +1,155 @@
+"""`tilesage convert`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from tilesage import games
+from tilesage.games.errors import InputError
+from tilesage.values.patterns import write_pattern
+
+from .flags import say, write_json
+
+if TYPE_CHECKING:
+    from tilesage.values.files import Model
+
+Format = Literal["tilesage", "course", "course64", "demo", "tdl2048"]
+
+
+@dataclass
+class Command:
+    """Carry weights from and to other programs: the course framework, the demo program, TDL2048+.
+
+    What IN holds is recognised by its bytes, what OUT should hold by its name: ….safetensors is a model of ours,
+    ….w TDL2048+, weights.bin the course, 2048.bin the demo program.
+
+    examples:
+      tilesage convert 2048.bin runs/demo.safetensors
+      tilesage convert weights.bin threes.safetensors --game threes --network 4x6
+      tilesage convert runs/first weights.bin --base 15
+      tilesage convert runs/first first.w
+    """
+
+    source: tyro.conf.Positional[str]
+    """IN: a file of weights, or a model of ours (a file, a run folder, a name)."""
+    target: tyro.conf.Positional[Path]
+    """OUT: the file to write."""
+    from_: Annotated[Format | None, tyro.conf.arg(name="from")] = None
+    """What IN is, when it should not be recognised."""
+    to: Format | None = None
+    """What to write, when the name of OUT does not say it."""
+    network: str | None = None
+    """The patterns of the tables of IN, in their order: 4x6, 8x4, … or cells like 012345,456789."""
+    patterns: str | None = None
+    """The same: another word for --network."""
+    game: str | None = None
+    """The game of the weights; a course file does not say it."""
+    of: Literal["afterstates", "states"] = "afterstates"
+    """What the values of IN are of."""
+    base: int | None = None
+    """Entries are numbered Σ tile[k] · base^k: read from the size of the tables, 16 when written."""
+    first: Literal["low", "high"] = "low"
+    """Whether the first cell of a pattern is the lowest or the highest digit of that number."""
+    packed: bool = False
+    """Write a model of ours small: half precision, only what was learnt."""
+    force: bool = False
+    """Replace OUT if it is there."""
+    json: str | None = None
+    """Write what was done as JSON to this file (- for standard output)."""
+
+
+def run(command: Command) -> int:
+    from tilesage.values.convert import Numbering, export_model, format_by_name
+    from tilesage.values.files import save_model
+
+    form = command.to or format_by_name(command.target)
+    _check(command, form)
+    model, notes = _read(command)
+    command.target.parent.mkdir(parents=True, exist_ok=True)
+    lost = 0
+    if form == "tilesage":
+        save_model(model, command.target, command.packed)
+    else:
+        lost = export_model(model, command.target, form, Numbering(command.base, command.first))
+    if lost:
+        notes.append(f"{lost:,} learnt entries have tiles that base {command.base} cannot number: they are left out")
+    done = _summary(command, model, form, notes)
+    if command.json:
+        write_json(done, command.json)
+    if command.json != "-":
+        say(f"{command.target}: {form}, {model.game.name}, {model.network.name}, values of {model.of}")
+        for note in notes:
+            say(f"  {note}")
+    return 0
+
+
+def _check(command: Command, form: str) -> None:
+    from tilesage.values.convert import BASES
+
+    if command.network and command.patterns:
+        raise InputError("--network and --patterns are two words for the same: give one")
+    if command.base is not None and command.base not in BASES:
+        raise InputError(f"--base is a number from {BASES[0]} to {BASES[-1]}, not {command.base}")
+    if command.packed and form != "tilesage":
+        raise InputError(f"--packed is for models of ours, not for {form} files")
+    if command.target.is_dir():
+        raise InputError(f"{command.target} is a folder: name the file to write")
+    if command.target.exists() and not command.force:
+        raise InputError(f"{command.target} is already there: choose another name, or add --force to replace it")
+
+
+def _read(command: Command) -> tuple[Model, list[str]]:
+    """The model in IN, and what the user should know about it."""
+    from tilesage.values.convert import Numbering, import_model
+    from tilesage.values.exchange import read_tables
+    from tilesage.values.files import open_model
+
+    path = Path(command.source)
+    if command.from_ == "tilesage" or (command.from_ is None and _is_ours(path)):
+        if command.network or command.patterns:
+            raise InputError(f"{command.source} is a model of ours and names its network: leave out --network")
+        return open_model(command.source, command.game), []
+    form, tables = read_tables(path, command.from_)
+    named = tables[0].pattern is not None
+    if command.game is None and not named:
+        raise InputError(f"{path} is a {form} file, which does not say its game: add --game threes or --game 2048")
+    numbering = Numbering(command.base, command.first)
+    network = command.network or command.patterns
+    done = import_model(path, games.get(command.game or "2048"), network, form, numbering, command.of)
+    notes = [f"from a {done.form} file of {len(tables)} tables, numbered in base {done.base}"]
+    if done.guessed:
+        cells = ",".join(write_pattern(pattern) for pattern in done.model.network.patterns)
+        notes.append(f"its sizes are those of {done.model.network.name} ({cells}): give --patterns if yours differ")
+    if done.lost:
+        notes.append(f"{done.lost:,} entries of tiles beyond index 15 were left out")
+    return done.model, notes
+
+
+def _is_ours(path: Path) -> bool:
+    """A folder, a name of a shipped model, or a file whose header is ours."""
+    from tilesage.values.files import read_header
+
+    if not path.is_file():
+        return True
+    try:
+        read_header(path)
+    except InputError:
+        return path.suffix == ".safetensors"
+    return True
+
+
+def _summary(command: Command, model: Model, form: str, notes: list[str]) -> dict[str, Any]:
+    return {
+        "source": command.source,
+        "target": str(command.target),
+        "format": form,
+        "game": model.game.name,
+        "network": model.network.name,
+        "patterns": [write_pattern(pattern) for pattern in model.network.patterns],
+        "of": model.of,
+        "notes": notes,
+    }

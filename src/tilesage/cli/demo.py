@@ -1,0 +1,100 @@
+"""`tilesage demo`: one minute of learning, then a look at the result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilesage.arena.statistics import TABLES
+from tilesage.games.errors import InputError
+from tilesage.learning.config import TrainConfig
+from tilesage.views.plots import Curve, plot_curves
+
+from .flags import program, say, write_json
+from .train import new_folder
+
+if TYPE_CHECKING:
+    from tilesage.learning.runs import Progress
+
+# What learns best in a minute on two cores (docs/performance.md).
+RECIPE: dict[str, Any] = {"network": "4x6+squares", "fold": "4096", "by_age": True, "decay": 0.5, "rate": "1"}
+
+
+@dataclass
+class Command:
+    """Train a 2048 player for a minute, let it play 1,000 games, and draw its learning curve.
+
+    examples:
+      tilesage demo
+      tilesage demo --seconds 10 --games 100
+    """
+
+    seconds: float = 60.0
+    """Training time."""
+    games: int = 1000
+    """Games that are played afterwards, without learning."""
+    threads: int = os.cpu_count() or 1
+    """Threads for both."""
+    seed: int = 1
+    """The seed of chance."""
+    out: Path | None = None
+    """The run folder; by default a new one in runs/."""
+    json: str | None = None
+    """Write the figures as JSON to this file (- for standard output)."""
+
+
+def run(command: Command) -> int:
+    from tilesage.arena.evaluate import evaluate
+    from tilesage.learning.runs import Run, read_metrics, stopping_cleanly
+    from tilesage.search.agents import make_agent
+    from tilesage.values.files import open_model
+    from tilesage.views.progress import TrainingView
+
+    if command.games < 1:
+        raise InputError(f"--games is a whole number from 1 on, not {command.games}")
+    config = TrainConfig(
+        **RECIPE,
+        block=500,
+        seconds=command.seconds,
+        threads=command.threads,
+        seed=command.seed,
+    )
+    folder = command.out or new_folder(config)
+    quiet = command.json == "-"
+    say(f"learning 2048 for {command.seconds:g} s on {command.threads} threads, in {folder}", to_stderr=quiet)
+    training = Run.begin(config, folder)
+    with stopping_cleanly(training), TrainingView("2048 · one minute of learning", "2048") as view:
+
+        def listen(line: Mapping[str, Any], at: Progress) -> None:
+            view.update(line, at.games, at.moves, at.seconds, training.done)
+
+        progress = training.train(listen)
+    if training.stopping:
+        say(f"stopped; go on: {program()} train --resume {folder}", to_stderr=quiet)
+        return 130
+    model = open_model(folder / "last.safetensors")
+    result = evaluate(make_agent("greedy", model.game, model), command.games, command.seed, command.threads)
+    if not result.complete:
+        say(f"stopped; the run is kept: {program()} evaluate {folder}", to_stderr=quiet)
+        return 130
+    (picture,) = plot_curves([Curve("2048, learning", read_metrics(folder))], [folder / "curve.png"], "seconds")
+    if command.json:
+        trained = {"games": progress.games, "moves": progress.moves, "seconds": progress.seconds}
+        write_json({"training": trained, "evaluation": result.summary(), "curve": str(picture)}, command.json)
+    if not quiet:
+        speed = progress.moves / progress.seconds / 1e6
+        say(f"{progress.games:,} games learnt, {speed:.2f} M moves/s; then, playing:")
+        say(TABLES["ours"](result.statistics))
+        say(f"\nthe curve: {picture}\nnext, try:")
+        ideas = {
+            f"watch {folder}": "see it play",
+            f"evaluate {folder} --agent best --games 20": "let it think ahead",
+            f"train --resume {folder} --seconds 600": "learn on",
+            "serve": "the page: play, watch, ask for hints",
+        }
+        for words, why in ideas.items():
+            say(f"  {program()} {words:{max(map(len, ideas))}}   {why}")
+    return 0

@@ -1,0 +1,137 @@
+"""`tilesage evaluate`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from tilesage.arena.statistics import TABLES
+from tilesage.games import InputError
+from tilesage.games.disk import written
+
+from .flags import program, say, write_json
+from .players import find_agent
+
+if TYPE_CHECKING:
+    from tilesage.arena.evaluate import Evaluation
+    from tilesage.arena.records import Record
+    from tilesage.search.agents import Agent
+
+MOST_GAMES = 10**12
+
+
+@dataclass
+class Command:
+    """Play many games with an agent and print how good it is.
+
+    examples:
+      tilesage evaluate --agent random --games 1000
+      tilesage evaluate runs/first --agent best --games 100
+      tilesage evaluate runs/first --games 1000 --save records.txt --json result.json
+    """
+
+    model: Annotated[str | None, tyro.conf.Positional] = None
+    """A model file, a run folder, or the name of a model in the box."""
+    game: str | None = None
+    """2048, threes or threes-phone; by default the game of the model."""
+    agent: str = "greedy"
+    """Who plays: greedy, best, expectimax:3, mcts:400, rollouts:100, random, …"""
+    games: int = 1000
+    """How many games."""
+    seed: int = 1
+    """The seed: the same games for the same seed, whatever the number of workers."""
+    workers: int | None = None
+    """How many threads play; by default one a processor."""
+    on: Literal["local", "ray"] = "local"
+    """Where: on this machine, or on a Ray cluster (pip install '.[scale]')."""
+    ray_address: str | None = None
+    """The cluster: HOST:PORT, ray://HOST:PORT or auto; by default one is started on this machine."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """cuda: thousands of games at once on an NVIDIA GPU, for greedy, expectimax:3, expectimax:deep."""
+    save: Path | None = None
+    """Write every game to this file (- for standard output), a line each, for the referee and for replay."""
+    style: Literal["ours", "course", "demo"] = "ours"
+    """How the table looks."""
+    quiet: bool = False
+    """No progress display."""
+    json: str | None = None
+    """Write the figures as JSON to this file (- for standard output)."""
+
+
+def run(command: Command) -> int:
+    from tilesage.arena.records import format_record
+
+    if command.games > MOST_GAMES or (command.workers is not None and command.workers < 1):
+        raise InputError(f"--games is a whole number up to {MOST_GAMES:,}, and --workers one from 1 on")
+    if str(command.save) == command.json == "-":
+        raise InputError("--save - and --json - would be mixed: give one of them a file")
+    agent = find_agent(command.agent, command.model, command.game)
+    with _kept(command.save) as file:
+
+        def keep(record: Record) -> None:
+            if file:
+                file.write(format_record(record) + "\n")
+
+        result = _play(agent, command, keep if file else None)
+    report(result, command)
+    return 0 if result.complete else 130
+
+
+def _kept(save: Path | None) -> contextlib.AbstractContextManager[IO[Any] | None]:
+    """Where records go, if anywhere."""
+    if save is None:
+        return contextlib.nullcontext()
+    return contextlib.nullcontext(sys.stdout) if str(save) == "-" else written(save, text=True)
+
+
+def _play(agent: Agent, command: Command, keep: Callable[[Record], None] | None) -> Evaluation:
+    from tilesage.arena.evaluate import evaluate
+
+    if command.device == "cuda":
+        from tilesage.arena.gpu import evaluate_on_gpu
+
+        if keep or command.on == "ray":
+            raise InputError("--save and --on ray go with --device cpu")
+        return _watched(agent, command, evaluate_on_gpu)
+    if command.on == "ray":
+        from tilesage.arena.scale import evaluate_on_ray
+
+        on_ray = partial(evaluate_on_ray, address=command.ray_address)
+        return _watched(agent, command, partial(on_ray, workers=command.workers, keep=keep))
+    if command.ray_address:
+        raise InputError("--ray-address goes with --on ray")
+    return _watched(agent, command, partial(evaluate, workers=command.workers or os.cpu_count() or 1, keep=keep))
+
+
+def _watched(agent: Agent, command: Command, play: Callable[..., Evaluation]) -> Evaluation:
+    """Play with the figures on the screen."""
+    from tilesage.views.progress import EvaluationView
+
+    goal = agent.game.tiles[agent.game.goal]
+    with EvaluationView(command.games, goal, command.quiet or command.json == "-") as view:
+        return play(agent, command.games, command.seed, progress=view.update)
+
+
+def report(result: Evaluation, command: Command) -> None:
+    if command.json == "-":
+        write_json(result.summary(), command.json)
+        return
+    statistics, aside = result.statistics, str(command.save) == "-"
+    statistics.placements, statistics.ms = result.placements, max(1, round(1000 * result.seconds))
+    statistics.timed_apart = False  # one compiled loop slides and places
+    say(TABLES[command.style](statistics), to_stderr=aside)
+    if command.style == "ours":
+        hands = "GPU" if command.device == "cuda" else "workers" if command.on == "ray" else "threads"
+        say(f"  {statistics.slides / result.seconds:,.0f} moves/s on {result.workers} {hands}", to_stderr=aside)
+    if command.save and not aside:
+        say(f"records in {command.save}: {program()} referee {command.save}")
+    if command.json:
+        write_json(result.summary(), command.json)

@@ -1,0 +1,47 @@
+"""`tilesage games`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilesage import games
+
+from .flags import say, write_json
+
+
+@dataclass
+class Command:
+    """The games, their tiles and a first position.
+
+    examples:
+      tilesage games
+      tilesage games --json -
+    """
+
+    json: str | None = None
+    """Write the list as JSON to this file (- for standard output)."""
+
+
+def describe(game: games.Game) -> dict[str, Any]:
+    state = game.new(seed=1)
+    return {
+        "name": game.name,
+        "title": game.title,
+        "summary": game.summary,
+        "tiles": list(game.tiles[1:]),
+        "start": state.text,
+        "parameters": dict(game.parameters),
+    }
+
+
+def run(command: Command) -> int:
+    found = [games.get(name) for name in games.names()]
+    if command.json:
+        write_json({"games": [describe(game) for game in found]}, command.json)
+    if command.json != "-":
+        for game in found:
+            say(f"{game.name:14s}{game.summary}")
+            say(f"{'':14s}tiles {', '.join(map(str, game.tiles[1:5]))} … {game.tiles[-1]}")
+            say(f"{'':14s}a start: {game.new(seed=1).text}\n")
+    return 0

@@ -1,0 +1,134 @@
+"""`tilesage hint`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from tilesage.games import InputError
+
+from .flags import say, write_json
+from .players import find_agent
+
+if TYPE_CHECKING:
+    from tilesage.arena.advice import Advice
+    from tilesage.search.agents import Agent, Memory
+
+
+@dataclass
+class Command:
+    """Say what each move is worth in a position.
+
+    A board is sixteen tile numbers, or four rows of tile indices (1 is a 2, 2 is a 4, … A is 1024). Threes! also
+    needs the next tile: hint=1, and knows more with bag=23 (phone: deck=4,3,2). score= adds the score so far.
+
+    examples:
+      tilesage hint "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2"
+      tilesage hint "..../..1./.124/1358 score=700" --agent expectimax:3 --playouts 100
+      tilesage hint "31.2/1453/.786/2319 hint=2" --game threes --json -
+      echo '{"board": "1.23/2345/.987/3A12"}' | tilesage hint --stdin
+    """
+
+    board: Annotated[str | None, tyro.conf.Positional] = None
+    """The position."""
+    agent: str = "best"
+    """Who gives advice: best, greedy, expectimax:3, expectimax:200ms, mcts:400, rollouts:100, …"""
+    model: str | None = None
+    """A model file, a run folder, or the name of a model in the box."""
+    game: str | None = None
+    """2048, threes or threes-phone; by default the game of the model."""
+    playouts: int = 0
+    """Also finish this many games after each move, and tell their mean score and how many reached the next tile."""
+    stdin: bool = False
+    """Answer one line of JSON for each line on standard input: a board, or {"board": …, "score": …}."""
+    json: str | None = None
+    """Write the advice as JSON to this file (- for standard output)."""
+
+
+def run(command: Command) -> int:
+    from tilesage.arena.advice import advise
+    from tilesage.views.progress import PlayoutsView
+
+    if command.playouts < 0:
+        raise InputError("playouts is a number of games from 0 on")
+    if command.stdin and (command.board is not None or command.json):
+        raise InputError("--stdin answers on standard output: leave out the board and --json")
+    if not command.stdin and command.board is None:
+        raise InputError('which position? tilesage hint "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2", or --stdin')
+    agent = find_agent(command.agent, command.model, command.game)
+    if command.stdin:
+        return answer_lines(agent, command.playouts)
+    state = agent.game.parse(command.board or "")
+    with PlayoutsView(quiet=not command.playouts) as view:
+        advice = advise(agent, state, command.playouts, progress=view.update)
+    if command.json:
+        write_json(advice.summary(), command.json)
+    if command.json != "-":
+        say(table(advice))
+    return 0
+
+
+def answer_lines(agent: Agent, playouts: int) -> int:
+    """One line of JSON a query; a query that makes no sense is answered by its error, and the next one is read."""
+    memory = agent.new_memory()
+    for line in sys.stdin:
+        print(json.dumps(answer(agent, line.strip(), playouts, memory), ensure_ascii=False), flush=True)
+    return 0
+
+
+def answer(agent: Agent, line: str, playouts: int, memory: Memory) -> dict[str, Any]:
+    from tilesage.arena.advice import advise
+
+    try:
+        return advise(agent, agent.game.parse(board_of(line)), playouts, memory).summary()
+    except InputError as mistake:
+        return {"error": str(mistake)}
+
+
+def board_of(line: str) -> str:
+    """The position of a query: the line itself, or what its JSON says."""
+    if not line.startswith(("{", "[", '"')):
+        return line
+    try:
+        query = json.loads(line)
+    except (ValueError, RecursionError):
+        raise InputError('no JSON: write {"board": "1.23/2345/.987/3A12"} on one line') from None
+    if isinstance(query, str):
+        return query
+    if not isinstance(query, dict) or not isinstance(query.get("board"), str | list):
+        raise InputError('a query needs a board: {"board": "1.23/2345/.987/3A12"} or a list of sixteen tiles')
+    board = query["board"]
+    words = [board if isinstance(board, str) else " ".join(map(str, board))]
+    words += [f"{name}={query[name]}" for name in ("hint", "bag", "deck", "score") if name in query]
+    return " ".join(words)
+
+
+def table(advice: Advice) -> str:
+    """The board, then a line a move, the best one marked."""
+    from tilesage.games.board import ACTIONS
+
+    played = any(move.played is not None for move in advice.moves)
+    lines = [str(advice.state), "", f"score {advice.state.score:,}"]
+    if advice.best < 0:
+        return "\n".join([*lines, "no move is legal: the game is over"])
+    head = "          expected score"
+    if played:
+        head += "    played on" + (f"   reach {advice.next_tile:,}" if advice.next_tile else "")
+    lines.append(head)
+    for move in advice.moves:
+        mark = "→" if move.action == advice.best else " "
+        line = f"{mark} {ACTIONS[move.action]:6}"
+        if not move.legal:
+            lines.append(f"{line}   moves nothing")
+            continue
+        line += f"{'–':>16}" if move.expected is None else f"{move.expected:16,.0f}"
+        if move.played is not None:
+            line += f"{move.played:13,.0f}"
+        if move.reach is not None:
+            line += f"{100 * move.reach:11.1f} %"
+        lines.append(line)
+    return "\n".join(lines)

@@ -1,0 +1,100 @@
+"""`tilesage models`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilesage.games.errors import InputError
+
+from .flags import program, say, write_json
+
+if TYPE_CHECKING:
+    from tilesage.values.files import Model
+
+
+@dataclass
+class Command:
+    """The models on this machine: those in the box, and those in run folders.
+
+    examples:
+      tilesage models
+      tilesage models --runs runs elsewhere/runs --json -
+    """
+
+    runs: list[Path] = field(default_factory=lambda: [Path("runs")])
+    """Folders in which run folders are looked for."""
+    json: str | None = None
+    """Write the list as JSON to this file (- for standard output)."""
+
+
+def run(command: Command) -> int:
+    for folder in command.runs:
+        if not folder.is_dir() and command.runs != Command().runs:
+            raise InputError(f"{folder} is no folder of runs")
+    found = [describe(source, path) for source, path in sources(command.runs)]
+    if command.json:
+        write_json({"models": found}, command.json)
+    if command.json == "-":
+        return 0
+    if not found:
+        say(f"no models yet: {program()} train 2048 --seconds 60 --out runs/first")
+    for model in found:
+        say("\n".join(lines(model)) + "\n")
+    return 0
+
+
+def sources(folders: list[Path]) -> Iterator[tuple[str, Path]]:
+    """What to write for a model, and where it lies."""
+    from tilesage.values.files import find_model, shipped_names
+
+    for name in shipped_names():
+        yield name, find_model(name)
+    for folder in folders:
+        for path in sorted(folder.glob("*/")) if folder.is_dir() else []:
+            if any((path / f"{kind}.safetensors").exists() for kind in ("best", "last")):
+                yield str(path), find_model(path)
+
+
+def describe(source: str, path: Path) -> dict[str, Any]:
+    from tilesage.values.files import describe_model, size_of
+
+    try:
+        model = describe_model(path)
+    except InputError as mistake:
+        return {"model": source, "broken": str(mistake)}
+    return {
+        "model": source,
+        "game": model.game.name,
+        "network": model.network.name,
+        "of": model.of,
+        "bytes": path.stat().st_size,
+        "entries": size_of(model.network),
+        **_origin(model),
+    }
+
+
+def _origin(model: Model) -> dict[str, Any]:
+    """What the model says about its making and its measured strength."""
+    training = dict(model.training)
+    return {"strength": training.pop("strength", {}), "training": training}
+
+
+def lines(model: dict[str, Any]) -> list[str]:
+    if "broken" in model:
+        return [f"{model['model']}", f"    broken: {model['broken']}"]
+    size = model["bytes"] / 2**20
+    found = [
+        f"{model['model']}",
+        f"    {model['game']}, network {model['network']}, values of {model['of']}, {size:,.1f} MiB on disk",
+    ]
+    training = model["training"]
+    if training:
+        told = {key: value for key, value in training.items() if isinstance(value, (int, float, str))}
+        maker = [str(told.pop("made_by"))] if "made_by" in told else []
+        found.append("    made by: " + ", ".join(maker + [f"{key} {value}" for key, value in told.items()]))
+    for agent, figures in model["strength"].items():
+        found.append(f"    {agent}: " + ", ".join(f"{key} {value}" for key, value in figures.items()))
+    return found

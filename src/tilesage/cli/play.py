@@ -1,0 +1,69 @@
+"""`tilesage play`."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from tilesage import games
+from tilesage.games import InputError
+
+from .flags import say
+from .players import find_agent
+
+if TYPE_CHECKING:
+    from tilesage.search.agents import Agent
+
+
+@dataclass
+class Command:
+    """Play in the terminal, with undo and advice; the game goes on after 2048.
+
+    keys: arrows, WASD or HJKL (Shift-h for left) move, u takes back, h asks the agent, r starts anew, q leaves;
+    without a terminal, words on standard input: up right down left undo hint restart quit
+
+    examples:
+      tilesage play
+      tilesage play --game threes --agent expectimax:2
+      tilesage play --position "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2"
+    """
+
+    model: Annotated[str | None, tyro.conf.Positional] = None
+    """The model that gives advice: a file, a run folder, or the name of a model in the box."""
+    game: str | None = None
+    """2048, threes or threes-phone; by default the game of the model."""
+    agent: str | None = None
+    """Who gives advice: best (the default), greedy, expectimax:3, mcts:400, …"""
+    seed: int | None = None
+    """The seed of the game; another one every time by default."""
+    position: str | None = None
+    """Start from this position: sixteen tile numbers, or the compact form."""
+    theme: Literal["dark", "light"] = "dark"
+    """The colours."""
+
+
+def run(command: Command) -> int:
+    from tilesage.views.live import Adviser, Sitting, play
+
+    agent = adviser(command)
+    game = agent.game if agent else games.get(command.game or "2048")
+    seeds = itertools.count(int(time.time()) if command.seed is None else command.seed)
+    start = game.parse(command.position) if command.position else game.new(next(seeds))
+    state = play(Sitting(start, lambda: game.new(next(seeds)), Adviser(agent) if agent else None), command.theme)
+    say(f"score {state.score:,}, largest tile {state.largest:,}, {state.moves:,} moves")
+    return 0
+
+
+def adviser(command: Command) -> Agent | None:
+    """Who is asked; a person can play without advice where no model is at hand and none was asked for."""
+    games.get(command.game or "2048")  # a wrong name is told before a missing model
+    try:
+        return find_agent(command.agent or "best", command.model, command.game)
+    except InputError:
+        if command.agent or command.model:
+            raise
+        return None

@@ -1,0 +1,67 @@
+"""`tilesage plot`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from tilesage import games
+from tilesage.games.errors import InputError
+from tilesage.learning.config import TrainConfig
+from tilesage.views.plots import Curve, plot_curves
+
+from .flags import say
+
+
+@dataclass
+class Command:
+    """Draw learning curves: mean, best score and the share of games that reach a tile.
+
+    examples:
+      tilesage plot runs/first
+      tilesage plot runs/fast runs/slow --against moves --out curves.svg
+      tilesage plot runs/threes --tile 384
+    """
+
+    runs: Annotated[list[Path], tyro.conf.Positional] = field(default_factory=list)
+    """Run folders, all of one game."""
+    against: Literal["games", "moves", "seconds"] = "games"
+    """What the curves run along."""
+    tile: int | None = None
+    """The tile of the third panel; by default 2048 or 384."""
+    names: str = ""
+    """Names for the legend, separated by commas; by default the folders'."""
+    out: Path | None = None
+    """A .png or .svg file; by default curve.png and curve.svg in the (first) run folder."""
+
+
+def run(command: Command) -> int:
+    from tilesage.learning.runs import read_metrics
+
+    if not command.runs:
+        raise InputError("plot what? give one run folder or more")
+    names = [name.strip() for name in command.names.split(",")] if command.names else []
+    names = names or [folder.name or str(folder) for folder in command.runs]
+    if len(names) != len(command.runs):
+        raise InputError(f"--names gives {len(names)}, and the number of runs is {len(command.runs)}")
+    curves = [Curve(name, read_metrics(folder)) for name, folder in zip(names, command.runs)]
+    paths = [command.out] if command.out else [command.runs[0] / "curve.png", command.runs[0] / "curve.svg"]
+    for path in paths:
+        if path.suffix not in (".png", ".svg"):
+            raise InputError(f"{path}: write a .png or a .svg file")
+    for path in plot_curves(curves, paths, command.against, str(tile_of(command.runs[0], command.tile))):
+        say(f"drawn: {path}")
+    return 0
+
+
+def tile_of(folder: Path, wanted: int | None) -> int:
+    """The tile that is wanted, or that people ask for first in this run's game."""
+    path = folder / "run.toml"
+    game = games.get(TrainConfig.read(path).game if path.exists() else "2048")
+    tiles = game.tiles[game.goal - 1 :]  # of which the metrics tell
+    if wanted is not None and wanted not in tiles:
+        raise InputError(f"--tile {wanted} is none of {', '.join(map(str, tiles))}")
+    return wanted or game.tiles[game.goal]

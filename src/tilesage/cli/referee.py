@@ -1,0 +1,63 @@
+"""`tilesage referee`: replay recorded games and say whether all is in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from tilesage.games.errors import InputError
+
+from .flags import say, write_json
+
+
+@dataclass
+class Command:
+    """Referee a file of game records: every move, every placement, the end, and the fairness of chance.
+
+    Exit status: 0 all in order, 1 a faulty record or unfair chance, 2 a file that is no record.
+
+    examples:
+      tilesage referee records.txt
+      tilesage referee records.txt --speed 100000 --json verdict.json
+      tilesage referee fours.txt --game 2048 --four-rate 0.2
+    """
+
+    file: tyro.conf.Positional[Path]
+    """Records, one game a line (docs/records.md); - reads them from standard input."""
+    game: Literal["auto", "2048", "threes", "threes-phone"] = "auto"
+    """Whose rules to apply; auto looks at the first line."""
+    four_rate: float = 0.1
+    """2048: the share of fours among the new tiles."""
+    speed: Annotated[float | None, tyro.conf.arg(metavar="OPS")] = None
+    """Actions a second that the records must show; below it the course's points count 70 %."""
+    style: Literal["ours", "course", "demo"] = "course"
+    """How the table looks."""
+    significance: float = 1e-6
+    """Call chance unfair when a p-value is below this."""
+    workers: int = 0
+    """Processes to use; 0 takes one, or one a core for a large file."""
+    json: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
+    """Write the verdict as JSON to this file; - for standard output, in place of the text."""
+
+
+def run(command: Command) -> int:
+    from tilesage.arena.referee import judge
+
+    if command.speed is not None and not command.speed > 0:
+        raise InputError(f"--speed is a number of actions a second above 0, not {command.speed:g}")
+    verdict = judge(
+        Path("/dev/stdin") if str(command.file) == "-" else command.file,
+        command.game,
+        four_rate=command.four_rate,
+        expected_ops=command.speed,
+        significance=command.significance,
+        workers=command.workers,
+    )
+    if command.json != "-":
+        say(verdict.text(command.style))
+    if command.json is not None:
+        write_json(verdict.json(), command.json)
+    return 0 if verdict.ok else 1

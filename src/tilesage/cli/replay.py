@@ -1,0 +1,131 @@
+"""`tilesage replay`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from tilesage.games import InputError
+
+from .flags import say
+
+if TYPE_CHECKING:
+    from tilesage.arena.records import Record
+    from tilesage.views.film import Moment
+
+LONGEST_NUMBER = 18  # digits
+
+
+@dataclass
+class Command:
+    """Look at a recorded game again, or make a picture or a film of it.
+
+    keys: space plays, arrows step, page up and down 20 moves, home, end, + and - change the speed, q leaves
+
+    examples:
+      tilesage replay records.txt --game 3
+      tilesage replay records.txt --game best --gif best.gif --every 5
+      tilesage replay records.txt --mp4 film.mp4 --fps 12 --theme dark
+      tilesage replay records.txt --move 100 --png board.png --svg board.svg
+    """
+
+    records: Annotated[Path, tyro.conf.Positional]
+    """A file of game records."""
+    game: str = "1"
+    """Which game: its number in the file, from 1, or best for the one with the highest score."""
+    gif: Path | None = None
+    """Write a GIF to this file."""
+    mp4: Path | None = None
+    """Write a film to this file, where the program ffmpeg is there."""
+    png: Path | None = None
+    """Write a picture of one position to this file."""
+    svg: Path | None = None
+    """Write a drawing of one position to this file."""
+    move: int | None = None
+    """The move after which --png and --svg show the board; the last one by default."""
+    every: int | None = None
+    """Moves from one frame to the next; by default as many as make a film of up to 300 frames."""
+    fps: float = 8.0
+    """Frames a second."""
+    scale: float = 1.0
+    """The size of the pictures: 1 is 480 × 552 points."""
+    theme: Literal["light", "dark"] = "light"
+    """The colours."""
+    delay: float | None = None
+    """On the screen: play at once, with this many seconds between moves."""
+
+
+def run(command: Command) -> int:
+    from tilesage.views.film import moments_of, save_gif, save_mp4
+    from tilesage.views.live import look_again
+    from tilesage.views.pictures import save
+
+    check(command)
+    record, number = find(command.records, command.game)
+    moments = moments_of(record)
+    if not (command.gif or command.mp4 or command.png or command.svg):
+        look_again(moments, command.delay, "dark", f"{record.slider} · game {number:,}")
+        return 0
+    for path, write in ((command.gif, save_gif), (command.mp4, save_mp4)):
+        if path:
+            frames = write(path, moments, command.every, command.fps, command.theme, command.scale)
+            say(f"{path}: game {number:,}, {frames:,} frames, {path.stat().st_size / 1000:,.0f} kB")
+    for path, kind in ((command.png, ".png"), (command.svg, ".svg")):
+        if path:
+            state = pick(moments, command.move).state
+            save(state, path, command.theme, 2 * command.scale, kind)
+            say(f"{path}: game {number:,}, move {state.moves:,}")
+    return 0
+
+
+def check(command: Command) -> None:
+    for kind in ("gif", "mp4", "png", "svg"):
+        path: Path | None = getattr(command, kind)
+        if path and path.suffix.lower() != f".{kind}":
+            raise InputError(f"--{kind} {path}: name a file that ends in .{kind}")
+    if not 0.1 <= command.scale <= 4:
+        raise InputError(f"--scale is a number from 0.1 to 4, not {command.scale:g}")
+    if not 0.1 <= command.fps <= 50:
+        raise InputError(f"--fps is a number from 0.1 to 50, not {command.fps:g}")
+    if command.delay is not None and not 0 <= command.delay <= 3600:
+        raise InputError(f"--delay is a number of seconds from 0 to 3600, not {command.delay:g}")
+
+
+def find(path: Path, wanted: str) -> tuple[Record, int]:
+    """The game of this number, from 1, or the one with the highest score."""
+    if wanted == "best":
+        scored = ((_recorded_score(record), -number, record) for number, record in _numbered(path))
+        best = max(scored, key=lambda found: found[:2], default=None)
+        if best is None:
+            raise InputError(f"{path} holds no games")
+        return best[2], -best[1]
+    if not wanted.isdecimal() or len(wanted) > LONGEST_NUMBER or int(wanted) < 1:
+        raise InputError(f"--game {wanted[:40]} is no number of a game: write 1, 2, 3, … or best")
+    games = 0
+    for number, record in _numbered(path):
+        if number == int(wanted):
+            return record, number
+        games = number
+    raise InputError(f"there is no game {wanted} in {path}: it holds {games:,}")
+
+
+def _numbered(path: Path) -> enumerate[Record]:
+    from tilesage.arena.records import read_records
+
+    return enumerate(read_records(path), start=1)
+
+
+def _recorded_score(record: Record) -> int:
+    """What the record says was earned: enough to find a game, and much quicker than playing them all."""
+    return sum(action.reward for action in record.actions)
+
+
+def pick(moments: list[Moment], move: int | None) -> Moment:
+    if move is None:
+        return moments[-1]
+    if not 0 <= move < len(moments):
+        raise InputError(f"there is no move {move}: the game has {len(moments) - 1}")
+    return moments[move]

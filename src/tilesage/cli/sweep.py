@@ -1,0 +1,144 @@
+"""`tilesage sweep`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from tilesage.games.errors import InputError
+from tilesage.views.plots import Curve, plot_curves
+
+from .flags import say, write_json
+
+if TYPE_CHECKING:
+    from tilesage.arena.sweep import Sweep, Trial
+    from tilesage.learning.runs import Progress
+
+SHOWN = 8  # curves in the plot: the best ones
+
+
+@dataclass
+class Command:
+    """Train many times with different settings: a grid, or random draws. Run it again to go on after a stop.
+
+    examples:
+      tilesage sweep rates.toml
+      tilesage sweep rates.toml --on ray --workers 8 --out sweeps/rates
+      tilesage sweep rates.toml --on ray --ray-address auto
+
+    A small rates.toml:
+      [train]
+      games = 10000
+      threads = 1
+      [grid]
+      rate = [0.1, 0.05, 0.01]
+      network = ["4x6", "8x4"]
+    """
+
+    grid: Annotated[Path, tyro.conf.Positional]
+    """A TOML file with [train], [grid] and [random] (docs/scale.md)."""
+    on: Literal["local", "ray"] = "local"
+    """Where: one after another on this machine, or side by side on Ray (pip install '.[scale]')."""
+    out: Path | None = None
+    """The folder of the sweep, with one run folder a trial; by default sweeps/ and the name of the file."""
+    workers: int | None = None
+    """On Ray without an address: how many processors of this machine to use."""
+    ray_address: str | None = None
+    """The cluster: HOST:PORT or auto; by default one is started on this machine."""
+    quiet: bool = False
+    """No progress display."""
+    json: str | None = None
+    """Write the results as JSON to this file (- for standard output)."""
+
+
+def run(command: Command) -> int:
+    from tilesage.arena.sweep import claim, read_sweep
+
+    if command.on == "local" and command.ray_address:
+        raise InputError("--ray-address goes with --on ray")
+    folder = (command.out or Path("sweeps") / command.grid.stem).resolve()
+    sweep = read_sweep(command.grid, folder)
+    claim(sweep, command.grid)
+    talks = not command.quiet
+    if talks:
+        say(f"{len(sweep.trials)} trials, {len(sweep.waiting())} to do, in {folder}", to_stderr=True)
+    if command.on == "ray":
+        from tilesage.arena.trials import sweep_on_ray
+
+        sweep_on_ray(sweep, command.ray_address, command.workers, lambda text: _note(text, talks))
+    else:
+        _here(sweep, command.quiet)
+    return report(sweep, command)
+
+
+def _note(text: str, talks: bool) -> None:
+    if talks:
+        say(text, to_stderr=True)
+
+
+def _here(sweep: Sweep, quiet: bool) -> None:
+    """One trial after another."""
+    from tilesage.learning.runs import stopping_cleanly
+    from tilesage.views.progress import TrainingView
+
+    for trial in sweep.waiting():
+        training = trial.open()
+        game = training.config.the_game
+        with (
+            stopping_cleanly(training),
+            TrainingView(f"{game.title} · {trial.name}", str(game.tiles[game.goal]), quiet) as view,
+        ):
+
+            def listen(line: Mapping[str, Any], at: Progress, view: Any = view, training: Any = training) -> None:
+                view.update(line, at.games, at.moves, at.seconds, training.done)
+
+            training.train(listen)
+        if training.stopping:
+            return
+
+
+def report(sweep: Sweep, command: Command) -> int:
+    results = sweep.summary()
+    complete = not sweep.waiting()
+    whole = {"sweep": str(sweep.folder), "complete": complete, "trials": results}
+    write_json(whole, str(sweep.folder / "summary.json"))
+    if command.json:
+        write_json(whole, command.json)
+    pictures = draw(sweep, results)
+    if command.json != "-":
+        say(table(sweep, results))
+        for path in pictures:
+            say(f"drawn: {path}")
+        if not complete:
+            say(f"not complete: run the same command again to go on ({len(sweep.waiting())} to do)")
+    return 0 if complete else 130
+
+
+def table(sweep: Sweep, results: list[dict[str, Any]]) -> str:
+    """Plain columns, the best trial first."""
+    names = list(sweep.trials[0].settings)
+    goal = sweep.trials[0].config.the_game
+    tile = str(goal.tiles[goal.goal])
+    rows = [[*names, "mean", "max", tile, "games", "state"]]
+    for result in results:
+        figures = [f"{result[name]:,.0f}" if result[name] is not None else "" for name in ("mean", "max")]
+        reach = f"{100 * result['reach'].get(tile, 0):.1f} %"
+        settings = [str(result["settings"][name]) for name in names]
+        rows.append([*settings, *figures, reach, f"{result['games']:,}", result["state"]])
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows)
+
+
+def draw(sweep: Sweep, results: list[dict[str, Any]]) -> list[Path]:
+    """The learning curves of the best trials in one picture."""
+    by_folder: dict[str, Trial] = {str(trial.folder): trial for trial in sweep.trials}
+    best = [by_folder[result["run"]] for result in results if result["mean"] is not None][:SHOWN]
+    curves = [Curve(trial.name, trial.lines) for trial in best]
+    if not curves:
+        return []
+    game = best[0].config.the_game
+    return plot_curves(curves, [sweep.folder / "summary.png"], "games", str(game.tiles[game.goal]))

@@ -1,0 +1,222 @@
+"""`tilesage train`."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from tilesage.games.errors import InputError
+from tilesage.learning.config import TrainConfig
+
+from .flags import program, say, write_json
+
+if TYPE_CHECKING:
+    from tilesage.learning.runs import Maker, Progress, Run
+
+RESUMED = ("games", "moves", "seconds", "phases")  # of a run that is resumed, what can be given anew
+
+
+@dataclass
+class Command:
+    """Learn to play. Everything goes into a run folder, which can be resumed, plotted, evaluated and played with.
+
+    examples:
+      tilesage train 2048 --seconds 60 --decay 0.5 --out runs/first
+      tilesage train threes --network 4x6 --games 100000 --out runs/threes
+      tilesage train --rule td --rate 0.1 --games 100000 --threads 1 --out runs/exact
+      tilesage train --resume runs/first --seconds 600
+    """
+
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GAME")] = ""
+    """2048 (which it is by default), threes or threes-phone."""
+    config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=partial(TrainConfig, game=""))
+    out: Path | None = None
+    """The run folder; by default a new one in runs/."""
+    resume: Path | None = None
+    """Go on with the run in this folder, to its own end or to a new --seconds, --games or --moves, and with
+    other --phases from here on if they are given."""
+    checkpoint: float = 60.0
+    """Seconds between checkpoints."""
+    on: Literal["local", "ray"] = "local"
+    """Where: on this machine, or on a Ray cluster (pip install '.[scale]')."""
+    nodes: int = 1
+    """On Ray: how many copies of the network learn, each with --threads threads on a node of its own if it can."""
+    merge_seconds: float = 5.0
+    """On Ray: the changes of all copies are averaged this often."""
+    ray_address: str | None = None
+    """The cluster: HOST:PORT, ray://HOST:PORT or auto; by default one is started on this machine."""
+    tensorboard: bool = False
+    """Also write the metrics for TensorBoard (needs it installed)."""
+    quiet: bool = False
+    """No progress display."""
+    json: str | None = None
+    """Write the final figures as JSON to this file (- for standard output)."""
+
+
+def run(command: Command) -> int:
+    if not 0 < command.checkpoint < math.inf:
+        raise InputError(f"--checkpoint is a number of seconds above 0, not {command.checkpoint:g}")
+    if command.tensorboard:
+        summary_writer()  # what is missing shows before a run begins
+    with trainers(command) as make:
+        return learn(command, begin(command, make))
+
+
+def trainers(command: Command) -> contextlib.AbstractContextManager[Maker]:
+    """Who trains: this machine, or a cluster."""
+    from tilesage.learning.trainer import make_trainer
+
+    if command.on == "ray":
+        from tilesage.arena.together import together
+
+        return together(command.nodes, command.merge_seconds, command.ray_address)
+    if command.ray_address or command.nodes != 1:
+        raise InputError("--nodes and --ray-address go with --on ray")
+    return contextlib.nullcontext(make_trainer)
+
+
+def learn(command: Command, training: Run) -> int:
+    from tilesage.learning.runs import stopping_cleanly
+    from tilesage.views.progress import TrainingView
+
+    assert training.folder is not None
+    config, quiet_output = training.config, command.json == "-"
+    game = config.the_game
+    goal = str(game.tiles[game.goal])
+    export = Export(training.folder) if command.tensorboard else None
+    title = (
+        f"{game.title} · {config.network} · {config.rule if not config.phases else config.phases} · {training.folder}"
+    )
+    with stopping_cleanly(training), TrainingView(title, goal, command.quiet) as view:
+
+        def listen(line: Mapping[str, Any], at: Progress) -> None:
+            view.update(line, at.games, at.moves, at.seconds, training.done)
+            if export and line:
+                export.add(line)
+
+        training.train(listen)
+    if export:
+        export.close()
+    result = summary(training)
+    if command.json:
+        write_json(result, command.json)
+    if not quiet_output:
+        report(training, result)
+    return 130 if training.stopping and training.done < 1 else 0
+
+
+def begin(command: Command, make: Maker) -> Run:
+    """The new or resumed run of the flags."""
+    from tilesage.learning.runs import Run
+
+    config = command.config
+    if command.resume is not None:
+        if command.out is not None:
+            raise InputError("--resume goes on in its own folder: leave out --out")
+        return go_on(command, make)
+    if command.name and config.game not in ("", command.name):
+        raise InputError(f"two games: {command.name} and --game {config.game}; write one")
+    config = replace(config, game=command.name or config.game or TrainConfig.game)
+    return Run.begin(config, command.out or new_folder(config), command.checkpoint, make)
+
+
+def go_on(command: Command, make: Maker) -> Run:
+    """The run of --resume; what it learns is settled, but for its end and its phases."""
+    from tilesage.learning.runs import Run
+
+    assert command.resume is not None
+    config, plain, folder = command.config, TrainConfig(game=""), command.resume
+    given = [field.name for field in fields(config) if getattr(config, field.name) != getattr(plain, field.name)]
+    settled = [name.replace("_", "-") for name in given if name not in (*RESUMED, "game")]
+    if settled:
+        raise InputError(
+            f"--resume goes on as the run began, so --{settled[0]} does not go with it: "
+            "its --seconds, --games, --moves and --phases can be changed"
+        )
+    game, path = command.name or config.game, folder / "run.toml"
+    learnt = TrainConfig.read(path).game if game and path.exists() else game
+    if learnt != game:
+        raise InputError(f"{folder} learns {learnt}, not {game}")
+    return Run.resume(folder, config.games, config.moves, config.seconds, command.checkpoint, make, config.phases)
+
+
+def new_folder(config: TrainConfig) -> Path:
+    stem = f"runs/{config.game}-{config.network.replace(',', '-')[:40]}-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder, number = Path(stem), 2
+    while folder.exists():
+        folder, number = Path(f"{stem}-{number}"), number + 1
+    return folder
+
+
+def summary(training: Run) -> dict[str, Any]:
+    """The figures of `--json`."""
+    from tilesage.learning.runs import read_metrics
+
+    assert training.folder is not None
+    p, lines = training.progress, read_metrics(training.folder)
+    figures = {
+        "run": str(training.folder),
+        "game": training.config.game,
+        "network": training.config.network,
+        "games": p.games,
+        "moves": p.moves,
+        "seconds": round(p.seconds, 3),
+        "moves_per_second": round(p.moves / p.seconds) if p.seconds else 0,
+        "mean": lines[-1]["mean"] if lines else None,
+        "max": max((line["max"] for line in lines), default=None),
+        "reach": lines[-1]["reach"] if lines else {},
+        "complete": training.done >= 1,
+    }
+    traffic = getattr(training.trainer, "traffic", None)
+    return figures if traffic is None else figures | {"ray": traffic.summary()}
+
+
+def report(training: Run, result: dict[str, Any]) -> None:
+    mean = f", mean of the last block {result['mean']:,.0f}" if result["mean"] is not None else ""
+    say(
+        f"{result['games']:,} games, {result['moves'] / 1e6:,.1f} M moves in {result['seconds']:.1f} s "
+        f"({result['moves_per_second'] / 1e6:.2f} M moves/s){mean}"
+    )
+    if "ray" in result:
+        up, down = (result["ray"][f"bytes_{way}_per_second"] / 1e6 for way in ("up", "down"))
+        say(f"merged {result['ray']['rounds']} times; {up:.1f} MB/s from the copies, {down:.1f} MB/s to them")
+    if training.done < 1:
+        say(f"stopped at {100 * training.done:.0f} %; go on: {program()} train --resume {training.folder}")
+    else:
+        say(f"next: {program()} evaluate {training.folder}    {program()} plot {training.folder}")
+
+
+def summary_writer() -> Any:
+    """What writes for TensorBoard, of either package that has it."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        try:
+            from tensorboardX import SummaryWriter
+        except ImportError:
+            raise InputError("--tensorboard needs tensorboardX or torch, and neither is installed here") from None
+    return SummaryWriter
+
+
+class Export:
+    """Metrics for TensorBoard, where it is installed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.writer = summary_writer()(str(folder / "tensorboard"))
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        for name in ("mean", "max", "rate", "moves_per_second"):
+            self.writer.add_scalar(name, line[name], line["games"])
+        for tile, share in line["reach"].items():
+            self.writer.add_scalar(f"reach/{tile}", share, line["games"])
+
+    def close(self) -> None:
+        self.writer.close()

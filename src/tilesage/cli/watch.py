@@ -1,0 +1,53 @@
+"""`tilesage watch`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import tyro
+
+from tilesage import games
+from tilesage.games import InputError
+
+from .players import find_agent
+
+
+@dataclass
+class Command:
+    """See a player play in the terminal, one move a second; a line a move when the output is no terminal.
+
+    keys: space pauses, n plays one move, + and - change the speed, q leaves
+
+    examples:
+      tilesage watch
+      tilesage watch --game threes --agent expectimax:2 --delay 0.2
+      tilesage watch --agent random --delay 0 --seed 7 > moves.txt
+    """
+
+    model: Annotated[str | None, tyro.conf.Positional] = None
+    """A model file, a run folder, or the name of a model in the box."""
+    game: str | None = None
+    """2048, threes or threes-phone; by default the game of the model."""
+    agent: str = "best"
+    """Who plays: best, greedy, expectimax:3, mcts:400, rollouts:100, random, …"""
+    seed: int = 1
+    """The seed of the game."""
+    position: str | None = None
+    """Start from this position instead: sixteen tile numbers, or the compact form."""
+    delay: float | None = None
+    """Seconds between moves, 0 for as fast as it goes; by default 1, and 0 when the output is no terminal."""
+    theme: Literal["dark", "light"] = "dark"
+    """The colours."""
+
+
+def run(command: Command) -> int:
+    from tilesage.views.live import watch
+
+    if command.delay is not None and not 0 <= command.delay <= 3600:
+        raise InputError(f"--delay is a number of seconds from 0 to 3600, not {command.delay:g}")
+    games.get(command.game or "2048")  # a wrong name is told before a missing model
+    agent = find_agent(command.agent, command.model, command.game)
+    start = agent.game.parse(command.position) if command.position else agent.game.new(command.seed)
+    watch(start, agent, command.delay, command.theme)
+    return 0

@@ -1,0 +1,91 @@
+"""What a checkpoint says is not believed: compiled loops follow its indices without looking.
+
+A file may be damaged, or made to do harm. Before anything of it is used, every array must have the kind and shape
+that this run expects, every number must be finite, every index must stay inside its table, and every position must be
+one of the game.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..games.compiler import Array
+from ..games.errors import InputError
+from ..games.game import Game
+from .ahead import PLACES
+from .seat import CANDIDATES, LONGEST, NO_GAME
+
+ENTRIES = ("entries", "here", "ring", "age")  # of the tables
+STAGED = ("weights", "mean")  # entries of later stages that were never learnt are NaN
+RANGES = {
+    "length": (NO_GAME, LONGEST - 2),
+    "origin": (0, len(PLACES)),
+    "legal": (0, CANDIDATES),
+}
+
+
+def check_state(ours: Mapping[str, Array], stored: Mapping[str, Array], game: Game, size: int, later: slice) -> None:
+    """Raises an InputError unless `stored` can take the place of `ours`, the arrays of a fresh trainer of this run.
+
+    `size` is that of the tables; `later` are the stages after the first, in which not all is learnt.
+    """
+    for name, array in ours.items():
+        if name not in stored:
+            raise InputError(f"{name} is missing")
+        found = stored[name]
+        if found.shape != array.shape or found.dtype != array.dtype:
+            raise InputError(f"{name} is {found.dtype}{found.shape}, this run needs {array.dtype}{array.shape}")
+        parts = [found]
+        if name in STAGED:
+            unsure = found[later]
+            parts = [found[: later.start], unsure[~np.isnan(unsure)], found[later.stop :]]
+        if array.dtype.kind == "f" and not all(_finite(part) for part in parts):
+            raise InputError(f"{name} holds numbers that are infinite or not numbers at all")
+    for seat in sorted({name.partition(".")[0] for name in ours if "." in name}):
+        arrays = {name.removeprefix(f"{seat}."): stored[name] for name in ours if name.startswith(f"{seat}.")}
+        _check_seat(arrays, size, game)
+
+
+def _finite(numbers: Array) -> bool:
+    return not numbers.size or bool(np.isfinite([numbers.min(), numbers.max()]).all())
+
+
+def _check_seat(seat: Mapping[str, Array], size: int, game: Game) -> None:
+    for name, (low, high) in RANGES.items():
+        if seat[name].min() < low or seat[name].max() > high:
+            raise InputError(f"{name} is out of range")
+    for name in ENTRIES:
+        if name in seat and seat[name].size and seat[name].max() >= size:
+            raise InputError(f"{name} points outside the tables")
+    _check_positions(game, seat["board"], seat["aux"])
+    for g in range(len(seat["legal"])):
+        _check_moves(game, {name: seat[name][g] for name in ("board", "aux", "legal", "afters", "auxes", "rewards")})
+
+
+def _check_positions(game: Game, boards: Array, auxes: Array) -> None:
+    """Large tiles, hints, bags and decks must be ones that the game can write and read back."""
+    used = np.flatnonzero(auxes)
+    if game.max_draws == 1:  # no next tile to be known
+        pairs = {(int(boards[i]), int(auxes[i])) for i in used}
+    else:
+        pairs = {(0, aux) for aux in np.unique(auxes[used]).tolist()}
+        if (boards[auxes == 0] != 0).any():
+            raise InputError("a position without its next tile")
+    for board, aux in pairs:
+        indices, fields = game.write(np.uint64(board), np.uint64(aux))
+        if max(indices) >= len(game.tiles) or [int(x) for x in game.read(indices, fields)] != [board, aux]:
+            raise InputError(f"a position that {game.name} does not have")
+
+
+def _check_moves(game: Game, slot: Mapping[str, Array]) -> None:
+    """The legal moves kept with a position must be its legal moves."""
+    board, aux, count = slot["board"], slot["aux"], int(slot["legal"])
+    if not count:
+        return
+    slides = [game.rules.slide(game.rows, board, aux, action) for action in range(4)]
+    legal = [tuple(map(int, slide)) for slide in slides if slide[0] != board]
+    kept = [tuple(int(slot[name][k]) for name in ("afters", "auxes", "rewards")) for k in range(count)]
+    if kept != legal:
+        raise InputError("moves that do not belong to their position")

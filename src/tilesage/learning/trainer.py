@@ -1,0 +1,89 @@
+"""What a trainer is, whatever device it runs on: it advances, hands out weights, and can be stored and put back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..games.compiler import Array
+from ..games.errors import InputError
+from .config import TrainConfig
+from .seat import TILES
+
+SOFTNESS = 0.05  # of E and A after a soften phase has begun: their ratio stays, but they turn faster again
+TOO_LARGE = 1e9  # an error that no game can cause
+
+
+@dataclass
+class Tally:
+    """What happened in some stretch of training. Only games from the beginning count for score and tiles."""
+
+    games: int = 0
+    moves: int = 0
+    points: int = 0
+    best: int = 0
+    replays: int = 0  # episodes from positions met before
+    worst: float = 0.0  # the largest error
+    seconds: float = 0.0
+    tiles: Array = field(default_factory=lambda: np.zeros(TILES, np.int64))  # finished games by largest tile
+
+    def add(self, other: Tally) -> None:
+        for name in ("games", "moves", "points", "replays", "seconds"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.best, self.worst = max(self.best, other.best), max(self.worst, other.worst)
+        self.tiles = self.tiles + other.tiles
+
+    @property
+    def mean(self) -> float:
+        return self.points / self.games if self.games else 0.0
+
+    def reach(self, index: int) -> float:
+        """Share of games whose largest tile is at least this index."""
+        return float(self.tiles[index:].sum()) / self.games if self.games else 0.0
+
+
+class Trainer(Protocol):
+    """The seam between runs and devices."""
+
+    config: TrainConfig
+    coherent: bool  # learns by TC now, not by TD
+
+    @property
+    def stride(self) -> int:
+        """Moves a thread that `advance` makes when nothing else limits it; the rate is constant within."""
+
+    def advance(self, moves: int, games: int, rate: float) -> Tally:
+        """Learn for about so many moves, or until so many games are finished."""
+
+    def begin_phase(self, coherent: bool, soften: bool = False) -> None:
+        """From now on this rule, with fresh coherence; or, softened, with SOFTNESS of what it was."""
+
+    def average(self, afresh: bool = False) -> None:
+        """The run nears its end: take the weights into their mean, or begin it afresh, without them."""
+
+    def weights(self) -> Array:
+        """A copy of the weights as a model file keeps them (their mean if there is one), every entry readable."""
+
+    def state(self) -> dict[str, Array]:
+        """All that `restore` needs to go on exactly here."""
+
+    def restore(self, state: Mapping[str, Array]) -> None: ...
+
+
+def make_trainer(config: TrainConfig) -> Trainer:
+    """The trainer of the device that the settings name."""
+    if config.device == "cpu":
+        from .cpu import CpuTrainer
+
+        return CpuTrainer(config)
+    import importlib
+
+    try:
+        module: Any = importlib.import_module("tilesage.learning.gpu")
+    except ImportError as error:
+        raise InputError(f"--device cuda needs the gpu extra: pip install '.[gpu]' ({error})") from None
+    trainer: Trainer = module.make_gpu_trainer(config)
+    return trainer

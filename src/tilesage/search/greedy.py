@@ -1,0 +1,48 @@
+"""One layer of moves: the move whose reward and value together are largest.
+
+On values of afterstates that is argmax r + V(s'); on values of states argmax r + E[r' + V(next state)], over all that
+chance may do; r' is what the tile that lands is worth.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilesage.games import Game
+from tilesage.games.board import Whole
+from tilesage.games.compiler import Array, compiled
+from tilesage.values.files import Model
+
+from .agents import Agent, Memory
+from .kinds import NO_MOVE
+from .leaves import network_leaves
+
+
+def greedy_agent(game: Game, model: Model) -> Agent:
+    slide, leaves = game.rules.slide, network_leaves(model)
+    worth = leaves.after_value
+
+    @compiled(title=f"the values of {game.title} on {model.network.name}")
+    def values_of(memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
+        for action in range(4):
+            after, after_aux, reward = slide(memory[0], board, aux, action)
+            if after != board:
+                out[action] = score + reward + worth(memory[1], memory[2], after, after_aux)
+
+    @compiled(title=f"the greedy player of {game.title} on {model.network.name}")
+    def decide(
+        memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64
+    ) -> tuple[Whole, np.uint64]:
+        best, chosen = np.float32(0), NO_MOVE
+        for action in range(4):
+            after, after_aux, reward = slide(memory[0], board, aux, action)
+            if after != board:
+                value = np.float32(reward) + np.float32(worth(memory[1], memory[2], after, after_aux))
+                if chosen == NO_MOVE or value > best:
+                    best, chosen = value, action
+        return chosen, rng
+
+    def new_memory() -> Memory:
+        return game.rows, leaves.weights, leaves.new_notes()
+
+    return Agent("greedy", game, decide, new_memory, values_of, model)

@@ -1,0 +1,277 @@
+"""The searches as agents: settings become small arrays, so that players of one kind share their compiled code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilesage.games import Game, InputError
+from tilesage.games.board import Board, symmetry
+from tilesage.games.compiler import Array, compiled
+
+from . import downgrade as halving
+from .agents import Agent, Memory
+from .endgames import BLOCK, FEWEST, SNAKE, Chain, leave, make_overrule, turned_action
+from .expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
+from .kinds import NOWHERE, Number
+from .leaves import Leaves, network_leaves
+from .mcts import make_mcts
+from .mcts import new_tree as new_value_tree
+from .practice import Part, practice_wanted
+from .rollouts import make_flat
+from .solving import solved_once
+from .specs import Spec
+from .uct import make_uct, new_tree
+
+if TYPE_CHECKING:
+    from tilesage.values.files import Model
+
+TABLE_BITS = 14
+LAYERS, PRUNE, NODES, SECONDS, THRESHOLD = range(5)  # the plan of an expectimax player
+BUDGETED = ("s", "nodes")  # units of searches that go deeper until the budget is spent
+# `deep`: one line of play against whatever is likely enough. Likely is measured along the path, so that a crowded
+# board, where little can happen, is looked into further than an empty one.
+DEEP_LAYERS, DEEP_WIDTH, DEEP_PRUNE = 8, 1, 0.01
+# The limits of D1: 400 iterations and 1 second a move, 2 seconds once the score passes 7,000.
+D1_ITERATIONS, D1_SECONDS, D1_LATE_SECONDS, D1_LATE_SCORE = 400, 1.0, 2.0, 7000
+ENDGAME_TILES = ("128", "256", "512", "1024")
+MOST_ITERATIONS = 1 << 40
+MOST_POSITIONS = 1 << 19
+
+
+def make_smaller(game: Game) -> Callable[..., Any]:
+    """`smaller(board, aux, threshold)`: tile-downgrading, which is for 2048 alone."""
+    can, halve = game.name == "2048", halving.downgrade
+
+    @compiled
+    def smaller(board: Board, aux: np.uint64, threshold: float) -> tuple[Board, np.uint64]:
+        return halve(board, aux, np.int64(threshold)) if can else (board, aux)
+
+    return smaller
+
+
+def downgrade_threshold(spec: Spec, game: Game) -> int:
+    """The exponent of the tile from which on a player sees smaller boards; NEVER if it was not asked to."""
+    if (tile := spec.options.get("downgrade")) is None:
+        return halving.NEVER
+    if game.name != "2048":
+        raise InputError(f"downgrade in {spec.text!r}: tile-downgrading is for 2048")
+    if not tile.isdecimal() or len(tile) > 6:
+        raise InputError(f"downgrade={tile} in {spec.text!r}: write a tile, such as downgrade=8192")
+    return halving.exponent_of(int(tile))
+
+
+def depth_of(spec: Spec) -> tuple[int, int, float]:
+    """How many layers an expectimax looks ahead, how many moves it follows below the root, and what it prunes."""
+    deep, budgeted = spec.unit == "deep", spec.unit in BUDGETED
+    layers = 1 if spec.name == "greedy" else DEEP_LAYERS if deep else int(spec.budget)
+    if spec.unit == "" and layers > MOST_LAYERS:
+        raise InputError(
+            f"{spec.text!r} looks too far: at most {MOST_LAYERS} layers, or a time such as expectimax:200ms"
+        )
+    width = spec.whole("width", DEEP_WIDTH if deep or budgeted else MOVES, 1, MOVES)
+    return layers, width, spec.number("prune", DEEP_PRUNE if deep else 0.0, 0.0, 1.0)
+
+
+def tables_wanted(spec: Spec, game: Game) -> list[tuple[Chain, int]]:
+    """The endgames to be solved, (chain, target): those with six and with five links, all targets up to one each."""
+    tables, chains = [], (SNAKE, BLOCK) if "block" in spec.options else (SNAKE,)
+    for name, links in (("endgames", len(SNAKE)), ("wide", FEWEST)):
+        if (tile := spec.options.get(name)) is None:
+            continue
+        if game.name != "2048":
+            raise InputError(f"endgames in {spec.text!r}: solved endgames are for 2048")
+        if tile not in ENDGAME_TILES:
+            raise InputError(f"{name}={tile} in {spec.text!r}: write one of {', '.join(ENDGAME_TILES)}")
+        smaller = ENDGAME_TILES[: ENDGAME_TILES.index(tile) + 1]
+        tables += [(chain[:links], halving.exponent_of(int(one))) for chain in chains for one in smaller]
+    return tables
+
+
+def make_search(game: Game, leaves: Leaves, budgeted: bool, use_table: bool, narrow: bool) -> Callable[..., Any]:
+    """`search(desk, plan, board, aux, out)`: values of the moves, by layers or within a budget."""
+    root_values, deepen = make_expectimax(game, leaves, use_table, narrow)
+
+    @compiled
+    def search(desk: Desk, plan: Array, board: Board, aux: np.uint64, out: Array) -> None:
+        if budgeted:
+            deepen(desk, board, aux, plan[NODES], plan[SECONDS], plan[PRUNE], out)
+        else:
+            root_values(desk, board, aux, np.int64(plan[LAYERS]), plan[PRUNE], out)
+
+    return search
+
+
+def make_look_ahead(game: Game, search: Callable[..., Any]) -> Callable[..., Any]:
+    """`look_ahead(memory, board, aux, out)`: search a position, or the smaller one instead of it."""
+    smaller = make_smaller(game)
+
+    @compiled
+    def look_ahead(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
+        desk, plan = memory[0], memory[1]
+        seen, seen_aux = smaller(board, aux, plan[THRESHOLD])
+        search(desk, plan, seen, seen_aux, out)
+
+    return look_ahead
+
+
+def make_hand_over(look_ahead: Callable[..., Any], search_part: Callable[..., Any], part: Part) -> Callable[..., Any]:
+    """`look_ahead` with a second network, for the boards that this one has practised."""
+    find, see = part.find, part.see
+
+    @compiled
+    def hand_over(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
+        plan, desk, values = memory[1], memory[4], memory[5]
+        k = find(memory[0].rows, board, aux)
+        if k == NOWHERE:
+            look_ahead(memory, board, aux, out)
+            return
+        search_part(desk, plan, see(symmetry(board, k)), aux, values)
+        for action in range(MOVES):
+            out[action] = values[turned_action(action, k)]
+
+    return hand_over
+
+
+def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
+    """Greedy and expectimax, by layers, or by iterative deepening within a budget."""
+    plan, leaves, best_of = _expectimax_plan(spec, game), network_leaves(model), best_of_values()
+    bits, width, tables = spec.whole("table", TABLE_BITS, 0, 28), depth_of(spec)[1], tables_wanted(spec, game)
+    how = (spec.unit in BUDGETED, bits > 0, width < MOVES)
+    look_ahead = make_look_ahead(game, make_search(game, leaves, *how))
+    overrule = make_overrule() if tables else leave
+    practice = practice_wanted(spec, game)
+    if practice:
+        part, second = practice
+        practised = network_leaves(second)
+        look_ahead = make_hand_over(look_ahead, make_search(second.game, practised, *how), part)
+
+    @compiled
+    def think(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
+        look_ahead(memory, board, aux, out)
+        overrule(memory[3], board, out)
+
+    @compiled(title=f"{spec.name} for {game.title} on {model.network.name}")
+    def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
+        think(memory, board, aux, memory[2])
+        return best_of(memory[2]), rng
+
+    @compiled(title=f"advice by {spec.name} for {game.title} on {model.network.name}")
+    def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
+        think(memory, board, aux, out)
+        out += score
+
+    def new_memory() -> Memory:
+        endgames = solved_once(game, tuple(tables)) if tables else ()
+        rest = (new_desk(second.game, practised, bits, width), np.zeros(MOVES)) if practice else ()
+        return new_desk(game, leaves, bits, width), plan, np.zeros(MOVES), endgames, *rest
+
+    return Agent(spec.text, game, decide, new_memory, values_of, model)
+
+
+def _expectimax_plan(spec: Spec, game: Game) -> Array:
+    plan = np.zeros(5)
+    plan[LAYERS], _, plan[PRUNE] = depth_of(spec)
+    plan[NODES] = spec.budget if spec.unit == "nodes" else math.inf
+    plan[SECONDS] = spec.budget if spec.unit == "s" else math.inf
+    plan[THRESHOLD] = downgrade_threshold(spec, game)
+    return plan
+
+
+def rollouts_agent(spec: Spec, game: Game) -> Agent:
+    """Flat Monte Carlo."""
+    flat, best_of = make_flat(game), best_of_values()
+    seconds = spec.budget if spec.unit == "s" else 0.0
+    plan = np.array([MOST_ITERATIONS if seconds else spec.budget, seconds])
+
+    @compiled(title=f"rollouts for {game.title}")
+    def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
+        rows, plan, out = memory
+        rng = flat(rows, board, aux, rng, np.int64(plan[0]), plan[1], out)
+        return best_of(out), rng
+
+    @compiled(title=f"advice by rollouts for {game.title}")
+    def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
+        rows, plan, _ = memory
+        flat(rows, board, aux, rng, np.int64(plan[0]), plan[1], out)
+        out += score
+
+    return Agent(spec.text, game, decide, lambda: (game.rows, plan, np.zeros(4)), values_of)
+
+
+def uct_agent(spec: Spec, game: Game) -> Agent:
+    """D1's UCT: random rollouts, c = mean of the node, a new tree for every move."""
+    tools, best_of = make_uct(game), best_of_values()
+    grow, root_values, plan = tools.search, tools.root_values, _uct_plan(spec)
+
+    @compiled
+    def think(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> np.uint64:
+        rows, tree, plan, _ = memory
+        iterations, seconds, late_score, late_seconds, c = plan
+        _, rng = grow(
+            rows, tree, board, aux, rng, np.int64(iterations), late_seconds if score > late_score else seconds, c
+        )
+        root_values(tree, out)
+        return rng
+
+    @compiled(title=f"Monte Carlo tree search for {game.title}")
+    def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
+        rng = think(memory, board, aux, score, rng, memory[3])
+        return best_of(memory[3]), rng
+
+    @compiled(title=f"advice by Monte Carlo tree search for {game.title}")
+    def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
+        think(memory, board, aux, score, rng, out)
+        out += score
+
+    def new_memory() -> Memory:
+        return game.rows, new_tree(int(min(plan[0] + 1, MOST_POSITIONS))), tuple(plan), np.zeros(4)
+
+    return Agent(spec.text, game, decide, new_memory, values_of)
+
+
+def _uct_plan(spec: Spec) -> list[float]:
+    """Iterations, seconds, score from which the later limit holds, that limit, c."""
+    c = spec.number("c", 1.0, 0.0, 100.0)
+    if spec.unit == "d1":
+        return [float(D1_ITERATIONS), D1_SECONDS, float(D1_LATE_SCORE), D1_LATE_SECONDS, c]
+    if spec.unit == "s":
+        return [float(MOST_ITERATIONS), spec.budget, math.inf, spec.budget, c]
+    return [spec.budget, 0.0, math.inf, 0.0, c]
+
+
+def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
+    """Monte Carlo tree search with the network at the leaves."""
+    if spec.unit == "d1":
+        raise InputError(f"{spec.text!r}: d1 plays random rollouts, so write mcts:d1, or mcts:400,leaf=value")
+    leaves = network_leaves(model)
+    tools = make_mcts(game, leaves)
+    search, root_values, most_visited = tools.search, tools.root_values, tools.most_visited
+    c = spec.number("c", 0.2, 0.0, 100.0)
+    seconds = spec.budget if spec.unit == "s" else 0.0
+    iterations = MOST_ITERATIONS if seconds else int(spec.budget)
+
+    @compiled
+    def think(memory: Memory, board: Board, aux: np.uint64, rng: np.uint64) -> Number:
+        rows, weights, notes, tree, plan = memory
+        return search(rows, weights, notes, tree, board, aux, rng, np.int64(plan[0]), plan[1], plan[2])
+
+    @compiled(title=f"Monte Carlo tree search for {game.title} on {model.network.name}")
+    def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
+        rng = think(memory, board, aux, rng)
+        return most_visited(memory[3]), rng
+
+    @compiled(title=f"advice by Monte Carlo tree search for {game.title} on {model.network.name}")
+    def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
+        think(memory, board, aux, rng)
+        root_values(memory[3], out)
+        out += score
+
+    def new_memory() -> Memory:
+        tree = new_value_tree(min(8 * iterations + 8, MOST_POSITIONS))
+        return game.rows, leaves.weights, leaves.new_notes(), tree, (float(iterations), seconds, c)
+
+    return Agent(spec.text, game, decide, new_memory, values_of, model)

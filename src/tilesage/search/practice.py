@@ -1,0 +1,52 @@
+"""A second network for a part of the game: a player of 2048 hands boards over to it that it has practised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tilesage.games import Game, InputError, walls
+
+from .block import as_practised, find_block
+from .specs import Spec
+from .walls import as_walls, find_walls
+
+if TYPE_CHECKING:
+    from tilesage.values.files import Model
+
+
+class Part(NamedTuple):
+    """Which boards are handed over, and what of them is seen."""
+
+    name: str  # of the option, and of the game 2048-… that is practised
+    find: Callable[..., Any]  # (rows of 2048, board, aux) -> how to turn it, by `symmetry`; NOWHERE if it is not
+    see: Callable[..., Any]  # (turned board) -> the position of the practice
+
+
+PARTS = (Part("block", find_block, as_practised), Part("walls", find_walls, as_walls))
+
+
+def practice_wanted(spec: Spec, game: Game) -> tuple[Part, Model] | None:
+    """What a player is to hand over, and to which model: block=FILE or walls=FILE; `best` has the box's."""
+    from tilesage.values.files import SHIPPED, SUFFIX, open_model
+
+    wanted = {part.name: spec.options[part.name] for part in PARTS if part.name in spec.options}
+    if not wanted and spec.best and game.name == "2048":
+        wanted = {"walls": str(SHIPPED / f"{walls.NAME}{SUFFIX}")}
+    if not wanted:
+        return None
+    part = next(part for part in PARTS if part.name in wanted)
+    if game.name != "2048":
+        raise InputError(f"{part.name} in {spec.text!r}: it is a part of 2048")
+    if len(wanted) > 1:
+        raise InputError(f"{spec.text!r} hands the same boards over twice: write block=… or walls=…")
+    if part.name == "block" and "endgames" not in spec.options:
+        raise InputError(
+            f"{spec.text!r} lays a block and cannot finish it: add endgames=512, which solves what follows"
+        )
+    model, practised = open_model(wanted[part.name]), f"2048-{part.name}"
+    if model.game.name != practised:
+        raise InputError(
+            f"{part.name}={wanted[part.name]} has learnt {model.game.name}: train one with tilesage train {practised}"
+        )
+    return part, model

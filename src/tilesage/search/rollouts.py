@@ -1,0 +1,77 @@
+"""Flat Monte Carlo: play many random games after each legal move and take the move with the best mean score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilesage.games import Game
+from tilesage.games.board import S32, TWO, ZERO, Board
+from tilesage.games.chance import draw
+from tilesage.games.compiler import Array, compiled
+
+from .clock import now
+from .kinds import Number
+
+ONE_OF_FOUR = np.uint64(3)
+
+
+def make_rollout(game: Game) -> Callable[..., Any]:
+    """`rollout(rows, board, aux, rng) -> (gained, rng)`: random legal moves to the end, and the score they gain."""
+    slide, spawn = game.rules.slide, game.rules.spawn
+
+    @compiled
+    def rollout(rows: Array, board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Number, np.uint64]:
+        gained: Number = np.int64(0)
+        tried: Number = 0
+        bits = ZERO
+        while tried != 15:
+            if bits < TWO:
+                bits, rng = draw(rng)
+                bits = (bits >> S32) | (np.uint64(1) << S32)  # sixteen choices of two bits, then a mark
+            action = np.int64(bits & ONE_OF_FOUR)
+            bits = bits >> TWO
+            if tried >> action & 1:
+                continue
+            after, after_aux, reward = slide(rows, board, aux, action)
+            if after == board:
+                tried |= 1 << action
+                continue
+            board, aux, placed, rng = spawn(after, after_aux, rng)
+            gained += reward + placed
+            tried = 0
+        return gained, rng
+
+    return rollout
+
+
+def make_flat(game: Game) -> Callable[..., Any]:
+    """`flat(rows, board, aux, rng, games, seconds, out) -> rng`: the mean score gained by each move, nan if illegal.
+
+    Every legal move gets the same number of random games: `games`, or as many as fit into `seconds` (0: no limit).
+    """
+    slide, spawn, rollout = game.rules.slide, game.rules.spawn, make_rollout(game)
+
+    @compiled
+    def flat(
+        rows: Array, board: Board, aux: np.uint64, rng: np.uint64, games: int, seconds: float, out: Array
+    ) -> np.uint64:
+        end, played = now() + seconds if seconds > 0 else math.inf, 0
+        out[:] = 0.0
+        while played < games and (seconds == 0 or played == 0 or now() < end):
+            for action in range(4):
+                after, after_aux, reward = slide(rows, board, aux, action)
+                if after != board:
+                    answer, answer_aux, placed, rng = spawn(after, after_aux, rng)
+                    gained, rng = rollout(rows, answer, answer_aux, rng)
+                    out[action] += reward + placed + gained
+            played += 1
+        for action in range(4):
+            legal = slide(rows, board, aux, action)[0] != board
+            out[action] = out[action] / played if legal else math.nan
+        return rng
+
+    return flat
