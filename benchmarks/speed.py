@@ -3,7 +3,7 @@
     python benchmarks/speed.py [--seconds 1] [--only play env peers] [--json FILE]
 
 Every figure is per second of processor time, so other programs on the machine disturb it little and a peer that uses
-several cores gets no credit for them; the best of three rounds counts. For the peers: pip install pgx jumanji.
+several cores gets no credit for them; the best of three rounds counts. pgx and jumanji take part where installed.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .games.lazy import lazily
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __getattr__ = lazily(
     __name__,

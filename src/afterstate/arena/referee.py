@@ -3,7 +3,7 @@
     verdict = judge("records.txt")
     print(verdict.text())
 
-The first fault is named with its line, its action and the reason. A file that holds no record at all is a Mistake.
+The first fault is named with its line, its action and the reason. A file that holds no record at all is a refusal.
 Shares no code with the engine: the rules are those of `replay`.
 """
 

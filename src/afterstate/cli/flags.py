@@ -22,7 +22,7 @@ Command = TypeVar("Command")
 
 
 def parse(command: type[Command], name: str, words: list[str]) -> Command:
-    """The command with its flags; a wrong one is a `Mistake` in one line, so is a `--json` that cannot be written."""
+    """The command with its flags; a wrong one, or a `--json` that cannot be written, is an `Mistake`."""
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors):

@@ -202,7 +202,7 @@ def summary_writer() -> Any:
         try:
             from tensorboardX import SummaryWriter
         except ImportError:
-            raise Mistake("--tensorboard needs tensorboardX or torch: pip install tensorboardX") from None
+            raise Mistake("--tensorboard needs tensorboardX or torch, and neither is installed here") from None
     return SummaryWriter
 
 

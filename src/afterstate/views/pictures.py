@@ -102,7 +102,7 @@ def font(size: float) -> FreeTypeFont:
 
     spec = find_spec("matplotlib")
     if spec is None or spec.origin is None:
-        raise Mistake("pictures need the fonts of matplotlib: pip install matplotlib")
+        raise Mistake("pictures need the fonts of matplotlib, which is not installed here")
     path = Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf" / "DejaVuSans-Bold.ttf"
     return ImageFont.truetype(str(path), size)
 
