@@ -17,7 +17,8 @@ from afterstate.games import Mistake
 from afterstate.search.agents import make_agent, needs_model
 from afterstate.search.downgrade import downgrade, exponent_of, threshold_of
 from afterstate.search.players import NO_DOWNGRADE, downgrade_settings
-from afterstate.search.specs import BUDGETS, parse_spec
+from afterstate.search.registry import ROWS
+from afterstate.search.specs import parse_spec
 from afterstate.values.files import open_model, save_model
 
 GAME = games.get("2048")
@@ -142,6 +143,7 @@ def test_specs_are_read(text: str, budget: float, unit: str) -> None:
         ("best,prune=0.1", "table=…, endgames=…"),
         ("greedy,downgrade=3000", "no tile of 2048"),
         ("greedy,downgrade=no", "downgrade=off"),
+        ("greedy,hole=64", "goes with downgrade=…"),
     ],
 )
 def test_wrong_specs_say_what_would_be_right(text: str, says: str) -> None:
@@ -158,10 +160,9 @@ def test_downgrading_is_refused_in_threes() -> None:
 
 
 def test_who_needs_a_model() -> None:
-    asking = [name for name in BUDGETS if needs_model(name if not BUDGETS[name] else f"{name}:10")]
+    asking = [row.name for row in ROWS if needs_model(f"{row.name}:10" if row.budget else row.name)]
     assert asking == ["best", "greedy", "expectimax"]
     assert needs_model("mcts:10,leaf=value")
-    assert not needs_model("human")
 
 
 def test_tuning_plays_without_then_below_the_wall() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from afterstate.games import Mistake
 from afterstate.search.agents import make_agent
 from afterstate.search.downgrade import threshold_of
-from afterstate.search.specs import OPTIONS, parse_spec
+from afterstate.search.specs import parse_spec
 from afterstate.values.files import Model, write_training
 
 from .evaluate import evaluate
@@ -44,7 +44,7 @@ def tune_downgrade(
     """Play without downgrading, see where the wall is, then try the tiles below it. The best setting comes first."""
     if model.game.name != "2048":
         raise Mistake(f"tile-downgrading is for 2048, and this model plays {model.game.name}")
-    if "downgrade" not in OPTIONS[parse_spec(player).name]:
+    if "downgrade" not in {option.name for option in parse_spec(player).row.options}:
         raise Mistake(f"{player} does not downgrade: write greedy or an expectimax such as expectimax:2")
 
     def play(threshold: int | None, hole: int | None) -> Trial:

@@ -10,11 +10,11 @@ import numpy as np
 
 from afterstate.games import Game, Mistake
 from afterstate.games.board import Board, symmetry
-from afterstate.games.compiler import Array, kernel, rule_for
+from afterstate.games.compiler import Array, kernel, rule, rule_for
 from afterstate.values.folding import SMALLEST_HOLE
 
 from . import downgrade as halving
-from .agents import Agent, Memory
+from .agents import Agent, CompiledAgent, Memory, need_model
 from .endgames import BLOCK, FEWEST, SNAKE, Chain, leave, make_overrule, turned_action
 from .expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
 from .kinds import NOWHERE, Number
@@ -65,6 +65,8 @@ def downgrade_settings(spec: Spec, game: Game, model: Model) -> tuple[int, int]:
             raise Mistake(f"downgrade in {spec.text!r}: tile-downgrading is for 2048")
         return NO_DOWNGRADE
     if wanted == "off" or (wanted == "auto" and "threshold" not in known):
+        if hole is not None:
+            raise Mistake(f"hole={hole} in {spec.text!r} goes with downgrade=…, such as downgrade=8192")
         return NO_DOWNGRADE
     tiles = [known["threshold"] if wanted == "auto" else wanted, hole or known.get("hole", 64)]
     if not all(str(tile).isdecimal() and len(str(tile)) < 7 for tile in tiles):
@@ -138,7 +140,7 @@ def make_hand_over(
 
     @rule_for("hand over", *key)
     def hand_over(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
-        plan, desk, values = memory[1], memory[4], memory[5]
+        plan, desk, values = memory[1], memory[3], memory[4]
         k = find(memory[0].rows, board, aux)
         if k == NOWHERE:
             look_ahead(memory, board, aux, out)
@@ -150,8 +152,25 @@ def make_hand_over(
     return hand_over
 
 
-def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
+@rule
+def add_score(values: Array, score: int) -> None:
+    """A search counts what is still to be gained; the expected final score has what is there already."""
+    for action in range(MOVES):
+        values[action] += score
+
+
+def greedy_or_downgraded(spec: Spec, game: Game, model: Model | None) -> Agent:
+    """Greedy play needs no search, unless it looks at a smaller board instead."""
+    from .greedy import greedy_agent
+
+    known = need_model(spec.text, model)
+    plain = downgrade_settings(spec, game, known) == NO_DOWNGRADE
+    return greedy_agent(game, known) if plain else expectimax_agent(spec, game, known)
+
+
+def expectimax_agent(spec: Spec, game: Game, model: Model | None) -> Agent:
     """Greedy and expectimax, by layers, by empty cells, or by iterative deepening within a budget."""
+    model = need_model(spec.text, model)
     plan, leaves, best_of = _expectimax_plan(spec, game, model), network_leaves(model), best_of_values()
     bits, width, tables = spec.whole("table", TABLE_BITS, 0, 28), depth_of(spec)[1], tables_wanted(spec, game)
     how = (LAYER_MODES[spec.unit], bits > 0, width < MOVES)
@@ -165,27 +184,22 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
         kind = (*kind, practised.key)
         look_ahead = make_hand_over(look_ahead, make_search(second.game, practised, *how), part, *kind)
 
-    @rule_for("think", *kind)
-    def think(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
-        look_ahead(memory, board, aux, out)
-        overrule(memory[3], board, out)
-
     @kernel(*kind, title=f"{spec.name} for {game.title} on {model.network.name}")
-    def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
-        think(memory, board, aux, memory[2])
-        return best_of(memory[2]), rng
-
-    @kernel("values", *kind, title=f"advice by {spec.name} for {game.title} on {model.network.name}")
-    def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
-        think(memory, board, aux, out)
-        out += score
+    def decide(
+        memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
+    ) -> tuple[Number, np.uint64]:
+        look_ahead(memory, board, aux, values)
+        overrule(memory[2], board, values)
+        action = best_of(values)
+        add_score(values, score)
+        return action, rng
 
     def new_memory() -> Memory:
         endgames = solved_once(game, tuple(tables)) if tables else ()
         rest = (new_desk(second.game, practised, bits, width), np.zeros(MOVES)) if practice else ()
-        return new_desk(game, leaves, bits, width), plan, np.zeros(MOVES), endgames, *rest
+        return new_desk(game, leaves, bits, width), plan, endgames, *rest
 
-    return Agent(spec.text, game, kind, decide, new_memory, values_of, model)
+    return CompiledAgent(spec.text, game, kind, decide, new_memory, model)
 
 
 def _expectimax_plan(spec: Spec, game: Game, model: Model) -> Array:
@@ -197,25 +211,28 @@ def _expectimax_plan(spec: Spec, game: Game, model: Model) -> Array:
     return plan
 
 
-def rollouts_agent(spec: Spec, game: Game) -> Agent:
+def rollouts_agent(spec: Spec, game: Game, model: Model | None = None) -> Agent:
     """Flat Monte Carlo."""
     flat, best_of, kind = make_flat(game), best_of_values(), ("rollouts", game.key)
     seconds = spec.budget if spec.unit == "s" else 0.0
     plan = np.array([MOST_ITERATIONS if seconds else spec.budget, seconds])
 
     @kernel(*kind, title=f"rollouts for {game.title}")
-    def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
-        rows, plan, out = memory
-        rng = flat(rows, board, aux, rng, np.int64(plan[0]), plan[1], out)
-        return best_of(out), rng
+    def decide(
+        memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
+    ) -> tuple[Number, np.uint64]:
+        rows, plan = memory
+        rng = flat(rows, board, aux, rng, np.int64(plan[0]), plan[1], values)
+        action = best_of(values)
+        add_score(values, score)
+        return action, rng
 
-    @kernel("values", *kind, title=f"advice by rollouts for {game.title}")
-    def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
-        rows, plan, _ = memory
-        flat(rows, board, aux, rng, np.int64(plan[0]), plan[1], out)
-        out += score
+    return CompiledAgent(spec.text, game, kind, decide, lambda: (game.rows, plan))
 
-    return Agent(spec.text, game, kind, decide, lambda: (game.rows, plan, np.zeros(4)), values_of)
+
+def tree_agent(spec: Spec, game: Game, model: Model | None) -> Agent:
+    """Monte Carlo tree search, on random rollouts or on a network."""
+    return mcts_agent(spec, game, need_model(spec.text, model)) if spec.needs_model else uct_agent(spec, game)
 
 
 def uct_agent(spec: Spec, game: Game) -> Agent:
@@ -226,30 +243,23 @@ def uct_agent(spec: Spec, game: Game) -> Agent:
     tools, best_of, kind = make_uct(game), best_of_values(), ("uct", game.key)
     grow, root_values, plan = tools.search, tools.root_values, _uct_plan(spec)
 
-    @rule_for("think", *kind)
-    def think(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> np.uint64:
-        rows, tree, plan, _ = memory
-        iterations, seconds, late_score, late_seconds, c = plan
-        _, rng = grow(
-            rows, tree, board, aux, rng, np.int64(iterations), late_seconds if score > late_score else seconds, c
-        )
-        root_values(tree, out)
-        return rng
-
     @kernel(*kind, title=f"Monte Carlo tree search for {game.title}")
-    def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
-        rng = think(memory, board, aux, score, rng, memory[3])
-        return best_of(memory[3]), rng
-
-    @kernel("values", *kind, title=f"advice by Monte Carlo tree search for {game.title}")
-    def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
-        think(memory, board, aux, score, rng, out)
-        out += score
+    def decide(
+        memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
+    ) -> tuple[Number, np.uint64]:
+        rows, tree, plan = memory
+        iterations, seconds, late_score, late_seconds, c = plan
+        limit = late_seconds if score > late_score else seconds
+        _, rng = grow(rows, tree, board, aux, rng, np.int64(iterations), limit, c)
+        root_values(tree, values)
+        action = best_of(values)
+        add_score(values, score)
+        return action, rng
 
     def new_memory() -> Memory:
-        return game.rows, new_tree(int(min(plan[0] + 1, MOST_POSITIONS))), tuple(plan), np.zeros(4)
+        return game.rows, new_tree(int(min(plan[0] + 1, MOST_POSITIONS))), tuple(plan)
 
-    return Agent(spec.text, game, kind, decide, new_memory, values_of)
+    return CompiledAgent(spec.text, game, kind, decide, new_memory)
 
 
 def _uct_plan(spec: Spec) -> list[float]:
@@ -274,26 +284,20 @@ def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
     iterations = MOST_ITERATIONS if seconds else int(spec.budget)
     threshold, hole = downgrade_settings(spec, game, model)
 
-    @rule_for("think", *kind)
-    def think(memory: Memory, board: Board, aux: np.uint64, rng: np.uint64) -> Number:
-        rows, weights, notes, tree, settings, plan = memory
-        board, aux = smaller(board, aux, plan[2], plan[3])
-        return search(rows, weights, notes, tree, board, aux, rng, np.int64(plan[0]), plan[1], settings)
-
     @kernel(*kind, title=f"Monte Carlo tree search for {game.title} on {model.network.name}")
-    def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
-        rng = think(memory, board, aux, rng)
-        return most_visited(memory[3]), rng
-
-    @kernel("values", *kind, title=f"advice by Monte Carlo tree search for {game.title} on {model.network.name}")
-    def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
-        think(memory, board, aux, rng)
-        root_values(memory[3], memory[4], out)
-        out += score
+    def decide(
+        memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
+    ) -> tuple[Number, np.uint64]:
+        rows, weights, notes, tree, settings, plan = memory
+        seen, seen_aux = smaller(board, aux, plan[2], plan[3])
+        rng = search(rows, weights, notes, tree, seen, seen_aux, rng, np.int64(plan[0]), plan[1], settings)
+        root_values(tree, settings, values)
+        add_score(values, score)
+        return most_visited(tree), rng
 
     def new_memory() -> Memory:
         tree = new_value_tree(min(8 * iterations + 8, MOST_POSITIONS))
         plan = (float(iterations), seconds, float(threshold), float(hole))
         return game.rows, leaves.weights, leaves.new_notes(), tree, settings, plan
 
-    return Agent(spec.text, game, kind, decide, new_memory, values_of, model)
+    return CompiledAgent(spec.text, game, kind, decide, new_memory, model)
