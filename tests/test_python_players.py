@@ -23,7 +23,8 @@ import pytest
 from test_evaluate import figures
 from test_search import tiny_model
 from test_terminal import desk, sitting_at  # noqa: F401
-from web_support import serving
+from test_web_api import talk, visiting
+from web_support import play_letters, serving
 
 import afterstate
 from afterstate import games
@@ -474,6 +475,21 @@ def test_the_page_offers_players_that_the_server_was_given(tmp_path: Path) -> No
             422,
             {"error": "the agent stumbled; the server's log says why"},
         )
+        start = games.get("2048").new(3)
+        first = plugin().corner(start)
+        with visiting(address) as visitor:
+            talk(visitor, "watch.start", game="2048", agent="corner_agents:Corner", seed=3, speed=1, paused=True)
+            visitor.send(json.dumps({"id": 2, "do": "watch.step"}))
+            while not (pushed := json.loads(visitor.recv(timeout=60))).get("moves"):
+                pass
+            assert (pushed["best"], pushed["cells"]) == (first, start.play(first).cells)
+            talk(visitor, "watch.start", game="2048", agent="corner_agents:Corner", seed=3, speed=0, paused=False)
+            while json.loads(visitor.recv(timeout=60)).get("games", 0) == 0:
+                visitor.send(json.dumps({"id": 3, "do": "watch.seen", "frame": 10**6}))
+            demo = talk(visitor, "replay.demo", game="2048", agent="corner_agents:Corner")
+            assert play_letters(games.get("2048").new(int(demo["seed"])), demo["actions"]).over
+            found = talk(visitor, "replay.mistakes", **demo | {"agent": "corner_agents:Corner"})
+            assert found["mistakes"] == [], "it made no mistake by its own account"
         for text in ("corner_agents:corner", "os:getcwd", "corner_agents"):
             refused = web.post("/api/hint", json={**ask, "agent": text})
             assert refused.status_code == 422
