@@ -73,7 +73,7 @@ def test_games_do_not_depend_on_who_plays_them(spec: str) -> None:
 def test_everybody_names_the_move_that_the_tree_makes() -> None:
     """The most visited one, which need not have the largest value: terminal, hint and page are told the same."""
     model = tiny_model("2048")
-    agent, state, differed = make_agent("mcts:3,leaf=value,trust=0.01", model.game, model), model.game.new(seed=1), 0
+    agent, state, differed = make_agent("mcts:7,leaf=value,c=100", model.game, model), model.game.new(seed=1), 0
     while differed < 3:
         thought = agent.think(state)
         largest = max(value for value in thought.values if value is not None)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from afterstate.games import PRACTICE, Game, Mistake, State
-from afterstate.games.compiler import Array, kernel
+from afterstate.games.compiler import Array, compiled
 from afterstate.search.agents import Agent
 from afterstate.search.agents import agent as agent_of
 from afterstate.search.python_players import AgentError, Player, PythonAgent
@@ -354,7 +354,7 @@ def make_replayer(game: Game) -> Callable[..., Any]:
     """The loop that plays a game again from its generator and its actions, compiled."""
     deal, slide, spawn, starting_tiles = game.rules.deal, game.rules.slide, game.rules.spawn, game.starting_tiles
 
-    @kernel("replay", game.key, title=f"the recorder of {game.title}")
+    @compiled(title=f"the recorder of {game.title}")
     def replay(rows: Array, rng: np.uint64, actions: Array, rewards: Array, landed: Array, auxes: Array) -> None:
         """`rewards` [moves] of the slides; `landed` [start + moves] the new tile alone; `auxes` what it led to."""
         board, aux = np.uint64(0), np.uint64(0)

@@ -18,7 +18,7 @@ import numpy as np
 from afterstate.games import Game, State
 from afterstate.games.board import Whole
 from afterstate.games.chance import seed_of
-from afterstate.games.compiler import Array, kernel, rule
+from afterstate.games.compiler import Array, compiled
 from afterstate.games.legal import legal_of, moving_rows
 from afterstate.games.play import LEGAL
 from afterstate.search.agents import CHOICE, Agent, CompiledAgent, Memory
@@ -32,13 +32,13 @@ PLAYER_STREAMS = np.uint64(1 << 63)
 BOARD, AUX, SCORE, CHANCE, DICE, MOVES, LARGEST, COLUMNS = range(8)
 
 
-@rule
+@compiled
 def chance_in(seed: np.uint64, index: Whole) -> np.uint64:
     """The generator of chance in game `index` under `seed`."""
     return seed_of(seed, np.uint64(index))
 
 
-@rule
+@compiled
 def dice_in(seed: np.uint64, index: Whole) -> np.uint64:
     """The generator of the player's own dice in that game."""
     return seed_of(seed, np.uint64(index) | PLAYER_STREAMS)
@@ -49,7 +49,7 @@ def dealer_of(game: Game) -> Callable[..., Any]:
     """The loop that writes the starts of games `first`, `first` + 1, … into rows."""
     start, value_of_board, score_is_value = game.rules.start, game.rules.value_of_board, game.score_is_value
 
-    @kernel("deal", game.key, title=f"the starts of {game.title}")
+    @compiled(title=f"the starts of {game.title}")
     def deal(rows: Array, seed: np.uint64, first: int, places: Array) -> None:
         for i in range(len(places)):
             board, aux, chance = start(rows, chance_in(seed, first + i))
@@ -85,7 +85,7 @@ def loop_of(agent: Agent) -> Callable[..., None]:
     if isinstance(agent, PythonAgent):
         return _python_loop(agent)
     assert isinstance(agent, CompiledAgent)
-    return partial(_with_rows, _compiled_loop(agent.game, agent.kind, agent.decide), agent.game.rows)
+    return partial(_with_rows, _compiled_loop(agent.game, agent.decide, agent.spec), agent.game.rows)
 
 
 def _with_rows(loop: Callable[..., None], rows: Array, memory: Memory, *words: Any) -> None:
@@ -93,10 +93,10 @@ def _with_rows(loop: Callable[..., None], rows: Array, memory: Memory, *words: A
 
 
 @lru_cache(maxsize=LOOPS)  # machine code that was loaded is never given back
-def _compiled_loop(game: Game, kind: tuple[object, ...], decide: Callable[..., Any]) -> Callable[..., None]:
+def _compiled_loop(game: Game, decide: Callable[..., Any], spec: str) -> Callable[..., None]:
     slide, spawn, largest_tile = game.rules.slide, game.rules.spawn, game.rules.largest
 
-    @kernel("play", game.key, *kind, title=f"games of {game.title} for {kind[0]}")
+    @compiled(title=f"games of {game.title} for {spec}")
     def play(
         memory: Memory,
         rows: Array,
@@ -151,7 +151,7 @@ def _stepper(game: Game) -> Callable[..., Whole]:
     """One move of a game in a row: slide, let chance answer, and tell which moves are legal then, as four bits."""
     slide, spawn, legal = game.rules.slide, game.rules.spawn, legal_of(game)
 
-    @kernel("step", game.key, title=f"single moves of {game.title}")
+    @compiled(title=f"single moves of {game.title}")
     def step(rows: Array, moving: Array, place: Array, action: int) -> Whole:
         after, after_aux, reward = slide(rows, place[BOARD], place[AUX], action)
         board, aux, placed, chance = spawn(after, after_aux, place[CHANCE])

@@ -24,7 +24,7 @@ from afterstate import games
 from afterstate.games import Game, Mistake, State
 from afterstate.games.board import Whole
 from afterstate.games.chance import below, draw, seed_of
-from afterstate.games.compiler import Array, kernel
+from afterstate.games.compiler import Array, compiled
 
 from .kinds import NO_MOVE
 from .specs import Spec, is_from_outside, parse_spec
@@ -80,18 +80,14 @@ class CompiledAgent(Agent):
 
     `decide(memory, board, aux, score, rng, values) -> (action, rng)` returns the move that the player makes, and
     fills `values` with the expected final score of each action, nan where illegal; a player without opinion leaves
-    them. Players of one kind share one `decide`, so that its machine code is loaded once.
+    them.
     """
 
     spec: str
     game: Game
-    kind: tuple[object, ...]  # names the compiled code of `decide`: equal kinds have equal code
     decide: Callable[..., Any]
     memory_maker: Callable[[], Memory]
     model: Model | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "decide", _known.setdefault((self.game.key, *self.kind), self.decide))
 
     def new_memory(self) -> Memory:
         return self.memory_maker()
@@ -103,14 +99,11 @@ class CompiledAgent(Agent):
         return Thought(action, [None if math.isnan(value) else value for value in values.tolist()])
 
 
-_known: dict[tuple[object, ...], Callable[..., Any]] = {}  # the `decide` of each kind
-
-
 def random_agent(spec: Spec, game: Game, model: Model | None = None) -> Agent:
     """Any legal move with equal chance."""
     slide = game.rules.slide
 
-    @kernel("random", game.key, title=f"the random player of {game.title}")
+    @compiled(title=f"the random player of {game.title}")
     def decide(
         memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64, values: Array
     ) -> tuple[Whole, np.uint64]:
@@ -125,7 +118,7 @@ def random_agent(spec: Spec, game: Game, model: Model | None = None) -> Agent:
                 tried |= np.int64(1) << action
         return NO_MOVE, rng
 
-    return CompiledAgent(spec.text, game, ("random",), decide, lambda: (game.rows,))
+    return CompiledAgent(spec.text, game, decide, lambda: (game.rows,))
 
 
 def make_agent(spec: str, game: Game, model: Model | None = None) -> Agent:

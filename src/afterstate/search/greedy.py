@@ -12,7 +12,7 @@ import numpy as np
 
 from afterstate.games import Game
 from afterstate.games.board import Whole
-from afterstate.games.compiler import Array, kernel
+from afterstate.games.compiler import Array, compiled
 from afterstate.values.files import Model
 
 from .agents import Agent, CompiledAgent, Memory
@@ -23,9 +23,8 @@ from .leaves import network_leaves
 def greedy_agent(game: Game, model: Model) -> Agent:
     slide, leaves = game.rules.slide, network_leaves(model)
     worth = leaves.after_value
-    key = ("greedy", game.key, model.network.key, model.of)
 
-    @kernel(*key, title=f"the greedy player of {game.title} on {model.network.name}")
+    @compiled(title=f"the greedy player of {game.title} on {model.network.name}")
     def decide(
         memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64, values: Array
     ) -> tuple[Whole, np.uint64]:
@@ -44,4 +43,4 @@ def greedy_agent(game: Game, model: Model) -> Agent:
     def new_memory() -> Memory:
         return game.rows, leaves.weights, leaves.new_notes()
 
-    return CompiledAgent("greedy", game, key, decide, new_memory, model)
+    return CompiledAgent("greedy", game, decide, new_memory, model)

@@ -15,7 +15,7 @@ import numpy as np
 
 from afterstate.games import Game
 from afterstate.games.board import NIBBLE, Board
-from afterstate.games.compiler import Array, rule_for
+from afterstate.games.compiler import Array, compiled
 
 from .kinds import Number
 
@@ -32,7 +32,6 @@ class Leaves:
     `reads_hint` says that the value depends on `aux`, so that hints must be told apart down to the last layer.
     """
 
-    key: str
     after_value: Callable[..., Any]  # (weights, notes, after, aux) -> float64
     weights: Any
     new_notes: Callable[[], Notes]
@@ -42,34 +41,33 @@ class Leaves:
 def network_leaves(model: Model) -> Leaves:
     """Leaves read from a model."""
     network, game = model.network, model.game
-    key = f"{game.name} {network.key}"
-    return plain_leaves(game, key, model.evaluator.value, model.weights, model.of, network.by_hint)
+    return plain_leaves(game, model.evaluator.value, model.weights, model.of, network.by_hint)
 
 
-def plain_leaves(game: Game, key: str, value: Callable[..., Any], weights: Any, of: str, reads_hint: bool) -> Leaves:
+def plain_leaves(game: Game, value: Callable[..., Any], weights: Any, of: str, reads_hint: bool) -> Leaves:
     """Leaves read by `value(weights, board, aux)`, a value of afterstates or of states."""
     if of == "states":
-        return _expected(game, key, _without_notes(key, value), weights, reads_hint)
-    return Leaves(key, _without_notes(key, value), weights, no_notes, reads_hint)
+        return _expected(game, _without_notes(value), weights, reads_hint)
+    return Leaves(_without_notes(value), weights, no_notes, reads_hint)
 
 
 def no_notes() -> Notes:
     return (np.zeros(1),)
 
 
-def _without_notes(key: str, value: Callable[..., Any]) -> Callable[..., Any]:
-    @rule_for("plain leaf", key)
+def _without_notes(value: Callable[..., Any]) -> Callable[..., Any]:
+    @compiled
     def after_value(weights: Any, notes: Notes, board: Board, aux: np.uint64) -> Number:
         return np.float64(value(weights, board, aux))
 
     return after_value
 
 
-def _expected(game: Game, key: str, value: Callable[..., Any], weights: Any, by_hint: bool) -> Leaves:
+def _expected(game: Game, value: Callable[..., Any], weights: Any, by_hint: bool) -> Leaves:
     """The expectation of a value of states over what chance makes of an afterstate."""
     placements, draws, placed_value = game.rules.placements, game.rules.draws, make_placed_value(game)
 
-    @rule_for("expected leaf", key, game.key, by_hint)
+    @compiled
     def after_value(weights: Any, notes: Notes, after: Board, aux: np.uint64) -> Number:
         boards, auxes, shares, hints, hint_shares = notes
         expected = 0.0
@@ -86,7 +84,7 @@ def _expected(game: Game, key: str, value: Callable[..., Any], weights: Any, by_
         return (*outcome_room(game.max_placements), *outcome_room(game.max_draws)[1:])
 
     # The tile that lands on the afterstate is the hint: no two hints may be confused on the last layer.
-    return Leaves(f"{key} of states", after_value, weights, notes, reads_hint=game.max_draws > 1)
+    return Leaves(after_value, weights, notes, reads_hint=game.max_draws > 1)
 
 
 def make_placed_value(game: Game) -> Callable[..., Any]:
@@ -94,7 +92,7 @@ def make_placed_value(game: Game) -> Callable[..., Any]:
     counts = game.score_is_value
     worth = np.array([float(game.rules.value_of_board(np.uint64(tile), np.uint64(0))) for tile in range(16)])
 
-    @rule_for("placed value", game.key)
+    @compiled
     def placed_value(after: Board, board: Board) -> Number:
         if not counts:
             return 0.0

@@ -79,10 +79,7 @@ def reads_leaves(spec: Spec) -> bool:
     return spec.word("leaf", ("rollouts", "value")) == "value"
 
 
-DOWNGRADE = (
-    Option("downgrade", "2048: from this tile on, search a board with smaller tiles; or off", "what the model says"),
-    Option("hole", "the smallest missing tile that lets the tiles above it be made smaller", "what the model says"),
-)
+DOWNGRADE = Option("downgrade", "2048: from this tile on, search a board with smaller tiles", "never")
 TABLE = Option("table", "the table of positions met has 2^table entries; 0 for none", "14")
 LATE_GAME = (
     Option("endgames", "2048: solve the endgames up to this tile first (128, 256, 512 or 1024)", "none"),
@@ -108,25 +105,24 @@ ROWS = (
         ("greedy",),
         ".players:greedy_or_downgraded",
         always,
-        options=DOWNGRADE,
+        options=(DOWNGRADE,),
     ),
     Row(
         "expectimax",
         "the best move against chance, some layers of moves deep",
-        ("expectimax:3", "expectimax:deep", "expectimax:200ms", "expectimax:auto"),
+        ("expectimax:3", "expectimax:deep", "expectimax:200ms"),
         ".players:expectimax_agent",
         always,
         Budget(
-            "layers (expectimax:3), expectimax:deep, expectimax:auto, time a move (expectimax:200ms) or "
-            "expectimax:5000nodes",
+            "layers (expectimax:3), expectimax:deep, time a move (expectimax:200ms) or expectimax:5000nodes",
             ("", "ms", "s", "nodes"),
-            ("auto", "deep"),
+            ("deep",),
         ),
         (
             Option("width", "follow only so many of the best moves below the root", "4; 1 for deep and with a time"),
             Option("prune", "leave out what is less likely than this", "0; 0.01 for deep"),
             TABLE,
-            *DOWNGRADE,
+            DOWNGRADE,
             *LATE_GAME,
         ),
     ),
@@ -140,8 +136,6 @@ ROWS = (
         (
             Option("leaf", "what a leaf is worth: rollouts, or value, which a network tells", "rollouts"),
             Option("c", "how much is explored", "1; 0.2 with leaf=value"),
-            Option("trust", "with leaf=value: so many visits the network's word counts", "1"),
-            *DOWNGRADE,
         ),
     ),
     Row(

@@ -22,7 +22,7 @@ class Spec:
     text: str
     name: str
     budget: float = 0.0
-    unit: str = ""  # "" a number of what the player counts, "nodes", "s" seconds, or the word auto, deep or d1
+    unit: str = ""  # "" a number of what the player counts, "nodes", "s" seconds, or the word deep or d1
     options: dict[str, str] = field(default_factory=dict)
     best: bool = False  # with everything that the box has for the game
 
