@@ -15,7 +15,7 @@ import pytest
 from slow_batch import BatchLearner
 
 from afterstate import games
-from afterstate.arena.evaluate import Player
+from afterstate.arena.evaluate import LocalWorker
 from afterstate.arena.gpu_endgames import solve_on_gpu
 from afterstate.arena.gpu_search import POINT, GpuSearcher, Practised, Search
 from afterstate.games.board import pack
@@ -470,7 +470,7 @@ def test_a_search_there_hands_over_to_the_network_that_has_practised(
         position = words(before[k][place] for k in (1, 2, 3))
         for practises in (False, True):  # a move of the one search, then one of the other
             if (part.find(lesson.game.rows, *position[:2]) != NOWHERE) == practises:
-                action = int(agent.decide(memory, *position[:2], 0, np.uint64(1))[0])
+                action = int(agent.decide(memory, *position[:2], 0, np.uint64(1), np.zeros(4))[0])
                 position = moved_here(lesson, action, *position)
         assert tuple(after[k][place] for k in (1, 2, 3)) == position
     handed = [part.find(lesson.game.rows, pack(board), np.uint64(0)) != NOWHERE for board in boards]
@@ -533,7 +533,7 @@ def test_searched_games_end_like_any_other() -> None:
     results = GpuSearcher(lesson, Search(2), weights).play(number, seed=5, at_once=1 if SIMULATED else 200)
     assert (results[:, 1] > 10).all()
     model = Model(lesson.game, lesson.evaluator.network, weights)
-    here = Player(make_agent("expectimax:2", lesson.game, model), keep_actions=False).play(5, 0, number)
+    here = LocalWorker(make_agent("expectimax:2", lesson.game, model), keep_actions=False).play(5, 0, number)
     assert results[:, 0].tolist() == here.scores.tolist()
     assert results[:, 1].tolist() == here.moves.tolist()
 

@@ -11,7 +11,7 @@ from reference import g2048
 from test_search import tiny_model
 
 from afterstate import games
-from afterstate.arena.evaluate import Player
+from afterstate.arena.evaluate import LocalWorker
 from afterstate.cli import main
 from afterstate.games import State
 from afterstate.games.board import pack, symmetry, unpack
@@ -162,6 +162,6 @@ def test_practice_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "20 games of 2048-walls" in capsys.readouterr().out
     model = open_model(run)
     assert model.game is WALLS
-    scores = Player(make_agent("greedy", WALLS, model), keep_actions=False).play(3, 0, 2000).scores
+    scores = LocalWorker(make_agent("greedy", WALLS, model), keep_actions=False).play(3, 0, 2000).scores
     assert (scores > 100_000).sum() > 10
     assert main(["train", "2048-walls", "--fold", "8192", "--out", str(tmp_path / "folded")]) == 2

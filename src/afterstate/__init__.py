@@ -29,18 +29,26 @@ __getattr__ = lazily(
         "Model": ".values.files",
         "open_model": ".values.files",
         "save_model": ".values.files",
+        "agent": ".search.agents",
         "make_agent": ".search.agents",
+        "Agent": ".search.agents",
+        "Player": ".search.python_players",
+        "AgentError": ".search.python_players",
         "evaluate": ".arena.evaluate",
     },
 )
 
 __all__ = [
     "Afterstate",
+    "Agent",
+    "AgentError",
     "Game",
     "Mistake",
     "Model",
+    "Player",
     "State",
     "__version__",
+    "agent",
     "evaluate",
     "game",
     "make_agent",
@@ -55,7 +63,11 @@ if TYPE_CHECKING:
     from afterstate.games import State as State
     from afterstate.games import get as game
     from afterstate.games.errors import Mistake as Mistake
+    from afterstate.search.agents import Agent as Agent
+    from afterstate.search.agents import agent as agent
     from afterstate.search.agents import make_agent as make_agent
+    from afterstate.search.python_players import AgentError as AgentError
+    from afterstate.search.python_players import Player as Player
     from afterstate.values.files import Model as Model
     from afterstate.values.files import open_model as open_model
     from afterstate.values.files import save_model as save_model

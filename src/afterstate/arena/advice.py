@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
 import numpy as np
 
-from afterstate.games import Game, Mistake, State
+from afterstate.games import Mistake, State
 from afterstate.games.board import ACTIONS
 from afterstate.games.chance import seed_of
-from afterstate.games.compiler import Array, compiled
 from afterstate.search.agents import Agent, Memory
 from afterstate.search.kinds import NO_MOVE
 
-from .evaluate import LOOPS
+from .playing import DICE, LARGEST, SCORE, Playing, row_of
 
 LARGEST_EXPONENT = 17  # 131072
 
@@ -83,8 +81,7 @@ def advise(
     """
     check_possible(state)
     memory = agent.new_memory() if memory is None else memory
-    values = agent.values(state, memory)
-    best = agent.choose(state, memory)
+    best, values = agent.think(state, memory)
     tiles, largest = state.game.tiles, max(state.indices)
     next_tile = tiles[largest + 1] if largest + 1 < len(tiles) else None
     moves, finished, games = [], count(1), playouts * len(state.legal)
@@ -127,34 +124,13 @@ def _play_on(
 ) -> tuple[float, float]:
     """Mean final score and share of games that reach tile index `target`, after this move."""
     after = state.slide(action)
-    rngs = np.array([seed_of(state.rng, np.uint64(i + 2)) for i in range(games)], np.uint64)
-    results = np.zeros((games, 2), np.int64)
-    loop = _make_play_on(agent.game, agent.decide, agent.spec)
-    for i in range(games):  # one at a time: between them Ctrl-C is heard
-        start = after.board, after.aux, state.score + after.reward
-        loop(memory, state.game.rows, *start, rngs[i : i + 1], results[i : i + 1])
+    rngs = [np.uint64(seed_of(state.rng, np.uint64(i + 2))) for i in range(games)]
+    playing, scores, reached = Playing(agent, memory), np.zeros(games, np.int64), 0
+    for i, rng in enumerate(rngs):  # one at a time: between them Ctrl-C is heard
+        begun = replace(after, before=replace(state, rng=rng)).spawn()
+        places = row_of(begun).reshape(1, -1)
+        places[0, DICE] = begun.rng
+        playing.finish(places, np.zeros(0, np.uint8), np.zeros(1, np.int64))
+        scores[i], reached = places[0, SCORE], reached + int(places[0, LARGEST] >= target)
         tell()
-    return float(results[:, 0].mean()), float((results[:, 1] >= target).mean())
-
-
-@lru_cache(maxsize=LOOPS)  # machine code that was loaded is never given back, and questions may come without end
-def _make_play_on(game: Game, decide: Callable[..., Any], spec: str) -> Callable[..., Any]:
-    slide, spawn, largest = game.rules.slide, game.rules.spawn, game.rules.largest
-
-    @compiled(title=f"games of {game.title} played on by {spec}")
-    def play_on(
-        memory: Memory, rows: Array, after: np.uint64, aux: np.uint64, score: int, rngs: Array, results: Array
-    ) -> None:
-        for i in range(rngs.size):
-            board, hint, placed, rng = spawn(after, aux, rngs[i])
-            total, thought = score + placed, rng
-            while True:
-                action, thought = decide(memory, board, hint, total, thought)
-                if action < 0:
-                    break
-                slid, slid_aux, reward = slide(rows, board, hint, action)
-                board, hint, placed, rng = spawn(slid, slid_aux, rng)
-                total += reward + placed
-            results[i, 0], results[i, 1] = total, largest(board, hint)
-
-    return play_on
+    return float(scores.mean()), reached / games

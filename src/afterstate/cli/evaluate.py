@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from afterstate.arena.evaluate import Evaluation
     from afterstate.arena.records import Record
     from afterstate.search.agents import Agent
+    from afterstate.search.python_players import AgentError
 
 MOST_GAMES = 10**12
 
@@ -35,6 +36,7 @@ class Command:
     examples:
       afterstate evaluate --agent random --games 1000
       afterstate evaluate runs/first --agent best --games 100
+      afterstate evaluate --agent my_module:my_agent --games 100
       afterstate evaluate runs/first --games 1000 --save records.txt --json result.json
     """
 
@@ -43,13 +45,13 @@ class Command:
     game: str | None = None
     """2048, threes or threes-phone; by default the game of the model."""
     agent: str = "greedy"
-    """Who plays: greedy, best, expectimax:3, mcts:400, rollouts:100, random, …"""
+    """Who plays: greedy, best, expectimax:3, mcts:400, …, or my_module:my_agent; afterstate agents lists them."""
     games: int = 1000
     """How many games."""
     seed: int = 1
     """The seed: the same games for the same seed, whatever the number of workers."""
     workers: int | None = None
-    """How many threads play; by default one a processor."""
+    """How many threads play (processes where the player is plain Python); by default one a processor."""
     on: Literal["local", "ray"] = "local"
     """Where: on this machine, or on a Ray cluster (pip install 'afterstate[scale]')."""
     ray_address: str | None = None
@@ -80,9 +82,25 @@ def run(command: Command) -> int:
             if file:
                 file.write(format_record(record) + "\n")
 
-        result = _play(agent, command, keep if file else None)
+        result, failure = _played(agent, command, keep if file else None)
     report(result, command)
+    if failure is not None:
+        raise failure
     return 0 if result.complete else 130
+
+
+def _played(
+    agent: Agent, command: Command, keep: Callable[[Record], None] | None
+) -> tuple[Evaluation, AgentError | None]:
+    """All games; or those that somebody's own player finished, and what then went wrong with it."""
+    from afterstate.search.python_players import AgentError
+
+    try:
+        return _play(agent, command, keep), None
+    except AgentError as failure:
+        if failure.evaluation is None:
+            raise
+        return failure.evaluation, failure
 
 
 def _kept(save: Path | None) -> contextlib.AbstractContextManager[IO[Any] | None]:
@@ -129,8 +147,8 @@ def report(result: Evaluation, command: Command) -> None:
     statistics.timed_apart = False  # one compiled loop slides and places
     say(TABLES[command.style](statistics), to_stderr=aside)
     if command.style == "ours":
-        hands = "GPU" if command.device == "cuda" else "workers" if command.on == "ray" else "threads"
-        say(f"  {statistics.slides / result.seconds:,.0f} moves/s on {result.workers} {hands}", to_stderr=aside)
+        speed = statistics.slides / result.seconds
+        say(f"  {speed:,.0f} moves/s on {result.workers} {result.worker_kind}", to_stderr=aside)
     if command.save and not aside:
         say(f"records in {command.save}: {program()} referee {command.save}")
     if command.json:

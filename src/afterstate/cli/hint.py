@@ -36,7 +36,7 @@ class Command:
     board: Annotated[str | None, tyro.conf.Positional] = None
     """The position."""
     agent: str = "best"
-    """Who gives advice: best, greedy, expectimax:3, expectimax:200ms, mcts:400, rollouts:100, …"""
+    """Who gives advice: best, greedy, expectimax:3, expectimax:200ms, mcts:400, …, or my_module:my_agent."""
     model: str | None = None
     """A model file, a run folder, or the name of a model in the box."""
     game: str | None = None

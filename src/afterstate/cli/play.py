@@ -37,7 +37,7 @@ class Command:
     game: str | None = None
     """2048, threes or threes-phone; by default the game of the model."""
     agent: str | None = None
-    """Who gives advice: best (the default), greedy, expectimax:3, mcts:400, …"""
+    """Who gives advice: best (the default), greedy, expectimax:3, mcts:400, …, or my_module:my_agent."""
     seed: int | None = None
     """The seed of the game; another one every time by default."""
     position: str | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,12 +11,16 @@ if TYPE_CHECKING:
 
 
 def find_agent(spec: str, model: str | None, game: str | None) -> Agent:
-    """The model says which game, unless only the game is given; players that ask no network need no model."""
-    from afterstate import games
-    from afterstate.search.agents import make_agent, needs_model
-    from afterstate.values.files import open_model
+    """The model says which game, unless only the game is given; a player in the current folder is found there."""
+    from afterstate.search.agents import agent
+    from afterstate.search.specs import is_from_outside
 
-    if model is None and not needs_model(spec):
-        return make_agent(spec, games.get(game or "2048"))
-    found = open_model(model, game)
-    return make_agent(spec, found.game, found)
+    if is_from_outside(spec):
+        make_importable(os.getcwd())
+    return agent(spec, game, model)
+
+
+def make_importable(folder: str) -> None:
+    """Modules in this folder can be imported, as with `python -m`."""
+    if folder not in sys.path and "" not in sys.path:
+        sys.path.insert(0, folder)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from afterstate.games.errors import Mistake
 
+from .players import find_agent
+
 if TYPE_CHECKING:
     from uvicorn import Server
 
@@ -21,6 +23,7 @@ class Command:
 
     examples:
       afterstate serve
+      afterstate serve --agent my_module:my_agent
       afterstate serve --port 8000 --runs experiments --models downloads
       afterstate serve --host 0.0.0.0 --name lab.example.org --think 0.5
     """
@@ -31,6 +34,8 @@ class Command:
     """Port to listen on; 0 takes any free one."""
     runs: Path = Path("runs")
     """Folder of the trainings that are shown and started."""
+    agent: list[str] = field(default_factory=list)
+    """Further players that the page offers, such as my_module:my_agent; no visitor can name others."""
     models: list[Path] = field(default_factory=list)
     """Further folders with model files."""
     name: list[str] = field(default_factory=list)
@@ -55,6 +60,8 @@ def run(command: Command) -> int:
     for folder in command.models:
         if not folder.is_dir():
             raise Mistake(f"{folder} is no folder of models")
+    for text in command.agent:
+        find_agent(text, None, None)
     if not 0 <= command.port < 65536:
         raise Mistake(f"a port is a number from 0 to 65535, not {command.port}")
     if not 0 < command.think <= 3600 or command.visitors < 1:
@@ -63,6 +70,7 @@ def run(command: Command) -> int:
         host=command.host,
         port=command.port,
         runs=command.runs,
+        agents=tuple(command.agent),
         models=tuple(command.models),
         hosts=tuple(command.name),
         trainings=_trainings(command),

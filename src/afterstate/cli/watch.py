@@ -30,7 +30,7 @@ class Command:
     game: str | None = None
     """2048, threes or threes-phone; by default the game of the model."""
     agent: str = "best"
-    """Who plays: best, greedy, expectimax:3, mcts:400, rollouts:100, random, …"""
+    """Who plays: best, greedy, expectimax:3, mcts:400, …, or my_module:my_agent."""
     seed: int = 1
     """The seed of the game."""
     position: str | None = None

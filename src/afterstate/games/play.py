@@ -21,8 +21,10 @@ from .chance import seed_of
 from .compiler import Array
 from .errors import Mistake
 from .game import Game
+from .legal import legal_moves
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+LEGAL = tuple(tuple(action for action in range(4) if bits >> action & 1) for bits in range(16))  # by four bits
 FEW_ACTIONS = "up, right, down or left (or 0, 1, 2, 3)"
 
 
@@ -88,9 +90,10 @@ class State:
             found.append(Afterstate(self, action, np.uint64(after), np.uint64(aux), int(reward)) if legal else None)
         return tuple(found)
 
-    @property
+    @cached_property
     def legal(self) -> tuple[int, ...]:
-        return tuple(action for action, after in enumerate(self.slides) if after)
+        """The legal actions, ascending."""
+        return LEGAL[legal_moves(self.game, self.board, self.aux)]
 
     @property
     def over(self) -> bool:

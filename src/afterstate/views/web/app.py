@@ -82,7 +82,10 @@ async def games_listed(shop: Shop, request: Request) -> dict[str, Any]:
     known = [games.get(name) for name in games.names()]
     return {
         "games": [{"name": g.name, "title": g.title, "summary": g.summary, "tiles": list(g.tiles)} for g in known],
-        "agents": [{"spec": spec, "title": title, "model": needs_model(spec)} for spec, title in MENU],
+        "agents": [
+            *({"spec": spec, "title": title, "model": needs_model(spec)} for spec, title in MENU),
+            *({"spec": text, "title": text, "model": False} for text in shop.settings.agents),
+        ],
         "training": shop.trainings.choices(),
     }
 
@@ -101,7 +104,7 @@ async def hint(shop: Shop, request: Request) -> dict[str, Any]:
     return {
         "game": game,
         "agent": player.spec,
-        "model": fields.text("model", 200, ""),
+        "model": fields.text("model", 200, "") if player.agent.model else "",
         "values": thought.values,
         "best": thought.best,
         "action": ACTIONS[thought.best],

@@ -55,7 +55,7 @@ HINT = _object(
     ["game", "agent", "values", "best", "action", "think_ms"],
     game=GAME,
     agent={"type": "string"},
-    model={"type": "string"},
+    model={"type": "string", "description": "The one that was asked for; empty if the agent reads none."},
     values=VALUES | {"description": "Expected final scores of up, right, down, left; null where not legal."},
     best=WHOLE,
     action={"type": "string", "enum": ["up", "right", "down", "left"]},

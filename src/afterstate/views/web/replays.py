@@ -209,13 +209,12 @@ async def find_mistakes(
 
 def _judge(replay: Replay, player: Player, at: int, found: list[dict[str, Any]]) -> None:
     chosen = LETTERS.index(replay.actions[at])
-    values = player.values(replay.states[at])
-    legal = [value for value in values if value is not None]
-    made = values[chosen]
-    if made is None or len(legal) < 2 or max(legal) - made <= 0:
+    thought = player.think(replay.states[at])
+    better, made = thought.values[thought.best], thought.values[chosen]
+    if better is None or made is None or better - made <= 0:
         return
     found.append(
-        {"move": at, "loss": max(legal) - made, "chosen": chosen, "best": values.index(max(legal)), "values": values}
+        {"move": at, "loss": better - made, "chosen": chosen, "best": thought.best, "values": thought.values}
     )
     if len(found) > 20 * WORST:
         found.sort(key=lambda mistake: -mistake["loss"])
