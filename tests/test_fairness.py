@@ -15,15 +15,16 @@ from afterstate.arena.lines import Line
 from afterstate.arena.records import format_record
 from afterstate.arena.referee import fairness as all_tests
 from afterstate.arena.referee import judge_lines
+from afterstate.arena.rulebooks import rule_book
 
 GAMES = ("2048", "threes", "threes-phone")
 
 
-def p_values(game, choose, games=90, four_rate=0.1, slider=None):
+def p_values(game, choose, games=90, slider=None, **parameters):
     lines = [Line(i, format_record(play_game(game, i, choose, slider))) for i in range(1, games + 1)]
-    tally = judge_lines(lines, game, four_rate)
+    tally = judge_lines(lines, game, parameters)
     assert tally.reason == ""
-    return {test.name: test.p for test in all_tests(game, tally.chance, four_rate)}
+    return {test.name: test.p for test in all_tests(rule_book(game, **parameters).questions, tally.chance)}
 
 
 @cache

@@ -435,7 +435,7 @@ def test_a_bag_or_deck_that_is_not_told() -> None:
 def test_mistakes_say_what_is_right() -> None:
     with pytest.raises(Mistake, match="write one of 2048, threes, threes-phone"):
         games.get("2084")
-    with pytest.raises(Mistake, match="probability from 0 to 1"):
+    with pytest.raises(Mistake, match="share of fours among the new tiles, a number from 0 to 1, not 2"):
         games.get("2048", four_rate=2.0)
     state = games.get("2048").parse("1.../..../..../....")
     with pytest.raises(Mistake, match="legal: right, down"):

@@ -112,7 +112,7 @@ def test_mistakes_say_what_is_wrong(line, reason):
 
 
 def test_unknown_game_and_bad_names():
-    with pytest.raises(Mistake, match="write one of 2048, threes, threes-phone or auto"):
+    with pytest.raises(Mistake, match="write one of 2048, threes, threes-phone"):
         parse_record(EXAMPLE, "chess")
     with pytest.raises(Mistake, match="cannot stand in a record"):
         format_record(Record("2048", [], slider="a:b"))

@@ -162,8 +162,14 @@ def test_a_tile_that_cannot_appear_in_2048():
 
 
 def test_rates_of_fours_of_zero_and_one():
-    assert judge_lines([Line(1, "a:b@1|0232|b@2")], "2048", 0.0).reason == "a tile of index 2 cannot appear, only 2"
-    assert judge_lines([Line(1, "a:b@1|0132|b@2")], "2048", 1.0).reason == "a tile of index 1 cannot appear, only 4"
+    assert (
+        judge_lines([Line(1, "a:b@1|0232|b@2")], "2048", {"four_rate": 0.0}).reason
+        == "a tile of index 2 cannot appear, only 2"
+    )
+    assert (
+        judge_lines([Line(1, "a:b@1|0132|b@2")], "2048", {"four_rate": 1.0}).reason
+        == "a tile of index 1 cannot appear, only 4"
+    )
 
 
 @pytest.mark.parametrize("game", ["threes", "threes-phone"])
@@ -428,8 +434,11 @@ def test_verdicts_do_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
 def test_the_referee_shares_no_code_with_the_engine():
     room = Path(judge.__code__.co_filename).parent
     own = {"referee", "replay", "rulebooks", "fairness", "lines", "statistics"}
-    allowed = {f"afterstate.arena.{name}" for name in own} | {"afterstate.games.errors"}
+    shared = {f"afterstate.arena.{name}" for name in own} | {"afterstate.games.errors"}
+    # Games that have no row or rule book of the referee's are asked for what they say of themselves.
+    for_others = {"lines": {"afterstate"}, "statistics": {"afterstate"}, "referee": {"afterstate.arena.own_rules"}}
     for name in own:
+        allowed = shared | for_others.get(name, set())
         for line in (room / f"{name}.py").read_text(encoding="utf-8").splitlines():
             if words := re.match(r"\s*(?:from|import)\s+([\w.]+)", line):
                 module = words[1]

@@ -7,7 +7,8 @@
 >>> envs = gymnasium.make_vec("afterstate/2048-v0", num_envs=4096)
 >>> observations, infos = envs.reset(seed=1)
 
-Importing this module registers them; `gymnasium.make("afterstate.gym:afterstate/2048-v0")` imports it by itself.
+Importing this module registers them; `gymnasium.make("afterstate.gym:afterstate/2048-v0")` imports it by itself. A
+game in a file of one's own is `gymnasium.make("afterstate/Game-v0", game="my_module:my_game")`.
 """
 
 from __future__ import annotations
@@ -70,14 +71,19 @@ def _frame(batch: Batch, i: int, mode: str) -> Any:
 
 
 class BoardEnv(gymnasium.Env[Any, Any]):
-    """One game as an environment: what the environments of all games share."""
+    """One game as an environment: what the environments of all games share.
+
+    A game that has no page of its own in this file is played by this one: `gymnasium.make("afterstate/Game-v0",
+    game="my_module:my_game")`. The observation is the board of tile indices; with a hint a dictionary of `board`,
+    `hint` and `deck`. Rewards are points.
+    """
 
     metadata: dict[str, Any] = {"render_modes": RENDER_MODES, "render_fps": RENDER_FPS}  # noqa: RUF012
-    game_name: ClassVar[str]
+    game_name: ClassVar[str] = games.DEFAULT_GAME
 
-    def __init__(self, render_mode: str | None = None, **parameters: float):
+    def __init__(self, render_mode: str | None = None, game: str | None = None, **parameters: float):
         self.render_mode = _check_render_mode(render_mode)
-        self._batch = Batch(games.get(self.game_name, **parameters), 1)
+        self._batch = Batch(games.get(game or self.game_name, **parameters), 1)
         self.observation_space = _observation_space(self.game)
         self.action_space = spaces.Discrete(4)
         self._started = False
@@ -152,7 +158,7 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
         "render_fps": RENDER_FPS,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
-    game_name: ClassVar[str]
+    game_name: ClassVar[str] = games.DEFAULT_GAME
 
     def __init__(
         self,
@@ -161,6 +167,7 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
         max_episode_steps: int | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         copy: bool = True,
+        game: str | None = None,
         **parameters: float,
     ):
         if num_envs < 1:
@@ -171,7 +178,7 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
         self.render_mode = _check_render_mode(render_mode)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
-        self._batch = Batch(games.get(self.game_name, **parameters), num_envs, max_episode_steps)
+        self._batch = Batch(games.get(game or self.game_name, **parameters), num_envs, max_episode_steps)
         self.single_observation_space = _observation_space(self.game)
         self.single_action_space = spaces.Discrete(4)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -438,13 +445,37 @@ class ThreesPhoneVectorEnv(BoardVectorEnv):
     game_name = "threes-phone"
 
 
+# Environments with a page of their own, by game.
+PAGES: dict[str, tuple[type[BoardEnv], type[BoardVectorEnv]]] = {
+    "2048": (Game2048Env, Game2048VectorEnv),
+    "threes": (ThreesEnv, ThreesVectorEnv),
+    "threes-phone": (ThreesPhoneEnv, ThreesPhoneVectorEnv),
+}
+
+
+def id_of(game: str) -> str:
+    """The environment of a game that has a name.
+
+    >>> id_of("threes-phone")
+    'afterstate/ThreesPhone-v0'
+    """
+    return f"afterstate/{game.title().replace('-', '')}-v0"
+
+
 def _register() -> None:
-    for name, kind in {"2048": "Game2048", "Threes": "Threes", "ThreesPhone": "ThreesPhone"}.items():
+    for game in games.names():
+        one, many = PAGES.get(game, (BoardEnv, BoardVectorEnv))
         gymnasium.register(
-            id=f"afterstate/{name}-v0",
-            entry_point=f"afterstate.gym:{kind}Env",
-            vector_entry_point=f"afterstate.gym:{kind}VectorEnv",
+            id=id_of(game),
+            entry_point=f"afterstate.gym:{one.__name__}",
+            vector_entry_point=f"afterstate.gym:{many.__name__}",
+            kwargs={} if game in PAGES else {"game": game},
         )
+    gymnasium.register(
+        id="afterstate/Game-v0",
+        entry_point="afterstate.gym:BoardEnv",
+        vector_entry_point="afterstate.gym:BoardVectorEnv",
+    )
 
 
 _register()

@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from afterstate.games import PRACTICE, Game, Mistake
+from afterstate.games import Game, Mistake
 from afterstate.games.board import Whole
 from afterstate.games.chance import seed_of
 from afterstate.games.compiler import Array, kernel, rule
 from afterstate.search.agents import Agent, Memory
 
-from .records import Place, Record, Slide
+from .lines import notation_of
+from .records import Place, Record, Slide, worth
 from .statistics import Statistics
 
 LONGEST_GAME = 1 << 18  # moves: 131072 cannot take more
@@ -199,7 +200,7 @@ class Evaluating:
         keep: Callable[[Record], None] | None,
         progress: Callable[[Statistics, float], None] | None,
     ) -> None:
-        if keep is not None and agent.game.name in PRACTICE:
+        if keep is not None and agent.game.practice:
             raise Mistake(
                 f"games of {agent.game.name} cannot be recorded: a record begins with an empty board, and practice "
                 "begins in the middle of a game; leave out --save"
@@ -349,7 +350,8 @@ def records_of(agent: Agent, seed: int, played: Played) -> Iterator[Record]:
         for action, reward, place in zip(moves.tolist(), rewards.tolist(), places[game.starting_tiles :]):
             lines += (Slide(action, reward), place)
         end = clock + pace * len(moves)
-        yield Record(game.name, lines, agent.spec.replace(":", "-"), start_ms=round(clock), end_ms=round(end))
+        slider, placer = agent.spec.replace(":", "-"), notation_of(game.name).placer
+        yield Record(game.name, lines, slider, placer, round(clock), round(end))
         clock = end
 
 
@@ -357,8 +359,8 @@ def _place(game: Game, landed: int, aux: np.uint64) -> Place:
     """The tile that stands alone on the board `landed`, with the hint it led to."""
     cell = (landed.bit_length() - 1) // 4
     index = landed >> 4 * cell
-    if not game.score_is_value:
-        return Place(cell, index)
+    if game.hint is None:
+        return Place(cell, index, (), worth(game, index))
     shown = game.write(np.uint64(landed), aux)[1]["hint"]
     hint = tuple(game.tiles.index(int(number)) for number in shown.split("+"))
-    return Place(cell, index, hint, 3 ** (index - 2) if index >= 3 else 0)
+    return Place(cell, index, hint, worth(game, index))

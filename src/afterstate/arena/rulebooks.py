@@ -1,18 +1,22 @@
 """The referee's own rule books: slides and the dealing of tiles, sharing nothing with the engine.
 
-A board is four lines, a line is four tile indices of five bits each; what a slide does to a line is worked out
-once and kept in a dictionary.
+A game without a book here is judged by its own rules (own_rules.py), and the verdict says so.
+
+A board is four lines, a line is four tile indices of five bits each; what a slide does to a line is worked out once
+and kept in a dictionary.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from inspect import signature
 from typing import Protocol
 
-from afterstate.arena.lines import PLACEMENT_WIDTH, SYMBOLS
+from afterstate.arena.lines import NOTATIONS, SYMBOLS
+from afterstate.games.errors import Mistake
 
 LINE = 0xFFFFF  # four tiles of five bits
 TILE = 0x1F
@@ -41,13 +45,24 @@ class Dealer(Protocol):
 
 
 @dataclass(frozen=True)
+class Question:
+    """What a fairness test asks of one kind of choice: its fair probabilities in a situation."""
+
+    name: str
+    kind: str
+    text: str
+    fair: Callable[[tuple[int, ...]], Mapping[int, float]]
+
+
+@dataclass(frozen=True)
 class RuleBook:
     """What the replay must know of a game."""
 
     name: str
     tables: tuple[Slides, Slides, Slides, Slides]  # by action
     dealer: Callable[[Chance], Dealer]
-    worth: tuple[int, ...]  # index -> what a placement of the tile earns
+    questions: tuple[Question, ...]
+    worth: tuple[int, ...] = (0,) * len(SYMBOLS)  # index -> what a placement of the tile earns
 
     @property
     def landing(self) -> str:
@@ -55,7 +70,11 @@ class RuleBook:
 
     @property
     def width(self) -> int:
-        return PLACEMENT_WIDTH[self.name]
+        return NOTATIONS[self.name].width
+
+    @property
+    def start(self) -> int:
+        return NOTATIONS[self.name].start
 
 
 class Slides(dict[int, tuple[int, int, int]]):
@@ -146,30 +165,86 @@ def _tables(slide: Slide, landing: str) -> tuple[Slides, Slides, Slides, Slides]
     return up, right, down, left
 
 
+WORTH_IN_THREES = tuple(worth_in_threes(i) for i in range(len(SYMBOLS)))
+
+
+def _left_in(situation: tuple[int, ...]) -> dict[int, float]:
+    """Each tile that is left is as likely as any other."""
+    return {tile: n / sum(situation) for tile, n in enumerate(situation, 1) if n}
+
+
+def _alike(n: int) -> dict[int, float]:
+    return dict.fromkeys(range(n), 1 / n)
+
+
+def _windows(situation: tuple[int, ...]) -> dict[int, float]:
+    values = situation[0] - 6  # of a bonus: 6, 12, … largest / 8
+    return _alike(values - min(3, values) + 1)
+
+
+HINTS = Question("hints", "draw", "each tile left in the bag equally likely to be the next hint", _left_in)
+
+
+def book_2048(four_rate: float = 0.1) -> RuleBook:
+    question = Question(
+        "tiles",
+        "tile",
+        f"a 4 with probability {four_rate:g}, else a 2",
+        lambda situation: {1: 1 - four_rate, 2: four_rate},
+    )
+    slides = _tables(slide_2048, "anywhere")
+    return RuleBook("2048", slides, lambda chance: DealerOfTwo(chance, four_rate, ("2", "4")), (question,))
+
+
+def book_threes() -> RuleBook:
+    slides = _tables(lambda line: slide_threes(line, 14), "border")
+    return RuleBook("threes", slides, DealerThrees, (HINTS,), WORTH_IN_THREES)
+
+
+def book_threes_phone() -> RuleBook:
+    slides = _tables(lambda line: slide_threes(line, 15), "moved")
+    questions = (
+        HINTS,
+        Question(
+            "bonus", "bonus", "a bonus with probability 1/21 from 48 on", lambda situation: {0: 20 / 21, 1: 1 / 21}
+        ),
+        Question("windows", "window", "each window of a bonus equally likely", _windows),
+        Question("inside", "inside", "each tile of a window equally likely", lambda situation: _alike(situation[0])),
+    )
+    return RuleBook("threes-phone", slides, DealerPhone, questions, WORTH_IN_THREES)
+
+
+BOOKS: dict[str, Callable[..., RuleBook]] = {
+    "2048": book_2048,
+    "threes": book_threes,
+    "threes-phone": book_threes_phone,
+}
+
+
 @cache
-def rule_book(game: str, four_rate: float = 0.1) -> RuleBook:
+def rule_book(game: str, **parameters: float) -> RuleBook:
     """The referee's rules of a game."""
-    if game == "2048":
-        slides = _tables(slide_2048, "anywhere")
-        return RuleBook(game, slides, lambda chance: Dealer2048(chance, four_rate), (0,) * len(SYMBOLS))
-    worth = tuple(worth_in_threes(i) for i in range(len(SYMBOLS)))
-    if game == "threes":
-        return RuleBook(game, _tables(lambda line: slide_threes(line, 14), "border"), DealerThrees, worth)
-    return RuleBook(game, _tables(lambda line: slide_threes(line, 15), "moved"), DealerPhone, worth)
+    for name, value in parameters.items():
+        if name not in signature(BOOKS[game]).parameters:
+            known = ", ".join(signature(BOOKS[game]).parameters) or "none"
+            raise Mistake(f"{game} has no parameter {name}; it takes: {known}")
+        if not 0 <= value <= 1:
+            raise Mistake(f"{name} is a probability from 0 to 1, not {value}")
+    return BOOKS[game](**parameters)
 
 
-class Dealer2048:
-    """Twos and fours."""
+class DealerOfTwo:
+    """Two kinds of tiles, the second one at a rate."""
 
     finished = False
 
-    def __init__(self, chance: Chance, four_rate: float) -> None:
+    def __init__(self, chance: Chance, second_rate: float, numbers: tuple[str, str]) -> None:
         self.choices = chance.choices
-        self.possible = [tile for tile, rate in ((1, 1 - four_rate), (2, four_rate)) if rate > 0]
+        self.possible = {i: numbers[i - 1] for i, rate in ((1, 1 - second_rate), (2, second_rate)) if rate > 0}
 
     def deal(self, tile: int, hint: str, lines: list[int]) -> str | None:
         if tile not in self.possible:
-            tiles = " or ".join(str(1 << t) for t in self.possible)
+            tiles = " or ".join(self.possible.values())
             return f"a tile of index {SYMBOLS[tile]} cannot appear, only {tiles}"
         self.choices["tile", (), tile] += 1
         return None

@@ -42,7 +42,7 @@ def tune_downgrade(
     report: Callable[[Trial], None] | None = None,
 ) -> list[Trial]:
     """Play without downgrading, see where the wall is, then try the tiles below it. The best setting comes first."""
-    if model.game.name != "2048":
+    if not model.game.downgrades:
         raise Mistake(f"tile-downgrading is for 2048, and this model plays {model.game.name}")
     if "downgrade" not in OPTIONS[parse_spec(player).name]:
         raise Mistake(f"{player} does not downgrade: write greedy or an expectimax such as expectimax:2")

@@ -10,6 +10,8 @@ import re
 import shutil
 import sys
 import textwrap
+from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +25,7 @@ Command = TypeVar("Command")
 
 def parse(command: type[Command], name: str, words: list[str]) -> Command:
     """The command with its flags; a wrong one is a `Mistake` in one line, so is a `--json` that cannot be written."""
-    errors = io.StringIO()
+    errors, words = io.StringIO(), with_parameters(command, words)
     try:
         with contextlib.redirect_stderr(errors):
             found = tyro.cli(command, prog=f"afterstate {name}", description=command.__doc__, args=words)
@@ -33,6 +35,30 @@ def parse(command: type[Command], name: str, words: list[str]) -> Command:
         raise Mistake(f"{_complaint(errors.getvalue())} (afterstate {name} --help lists the flags)") from None
     check_place(getattr(found, "json", None))
     return found
+
+
+def with_parameters(command: type[Command], words: list[str]) -> list[str]:
+    """Flags that are parameters of a game, such as --four-rate 0.2, as --parameters."""
+    own = {flag.name for flag in fields(command)}  # type: ignore[arg-type]
+    if not own & {"parameters", "config"}:  # a config has them too
+        return words
+    from afterstate import games
+
+    given = {word.partition("=")[0][2:].replace("-", "_") for word in words if word.startswith("--")} - own
+    named = [*words[:1], *(b for a, b in pairwise(words) if a == "--game")]
+    known = games.parameters_known([name for name in named if ":" in name]) if given else set()
+    rest, found = [], []
+    waiting = iter(words)
+    for word in waiting:
+        flag, equals, value = word.partition("=")
+        name = flag[2:].replace("-", "_")
+        if flag.startswith("--") and name in known - own:
+            found.append(f"{name}={value if equals else next(waiting, '')}")
+        elif flag == "--parameters":
+            found.append(value if equals else next(waiting, ""))
+        else:
+            rest.append(word)
+    return [*rest, "--parameters", ",".join(found)] if found else words
 
 
 def check_place(where: str | None) -> None:

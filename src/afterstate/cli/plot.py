@@ -60,7 +60,7 @@ def run(command: Command) -> int:
 def tile_of(folder: Path, wanted: int | None) -> int:
     """The tile that is wanted, or that people ask for first in this run's game."""
     path = folder / "run.toml"
-    game = games.get(TrainConfig.read(path).game if path.exists() else "2048")
+    game = games.get(TrainConfig.read(path).game if path.exists() else games.DEFAULT_GAME)
     tiles = game.tiles[game.goal - 1 :]  # of which the metrics tell
     if wanted is not None and wanted not in tiles:
         raise Mistake(f"--tile {wanted} is none of {', '.join(map(str, tiles))}")

@@ -36,7 +36,7 @@ class Command:
     """
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GAME")] = ""
-    """2048 (which it is by default), threes or threes-phone."""
+    """The name of a game (afterstate games lists them), or my_module:my_game; 2048 by default."""
     config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=partial(TrainConfig, game=""))
     out: Path | None = None
     """The run folder; by default a new one in runs/."""

@@ -43,10 +43,8 @@ def threshold_of(game: Game, reach: Mapping[int, float]) -> int | None:
     >>> threshold_of(games.get("2048"), {4096: 0.9, 8192: 0.8, 16384: 0.05})
     8192
     """
-    if game.name != "2048":
-        raise Mistake(
-            "tile-downgrading is for 2048: the tiles of Threes! do not keep their order when they are halved"
-        )
+    if not game.downgrades:
+        raise Mistake(f"tile-downgrading is for 2048: in {game.name} a board with smaller tiles is another game")
     often = [tile for tile, share in reach.items() if share >= REACHED_OFTEN]
     return max(often, default=None)
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from afterstate.games import Game
 from afterstate.games.board import Board, count, empty_cells, smallest_symmetric
-from afterstate.games.chance import mix
+from afterstate.games.chance import LOW_32, mix
 from afterstate.games.compiler import Array, rule, rule_for
 
 from .clock import now
@@ -43,18 +43,18 @@ S32, S40 = np.uint64(32), np.uint64(40)
 SHARES = 2.0**62  # a probability as a whole number
 GENERATION, NODES, STOPPED = 0, 1, 2  # fields of `meter`
 # Layers by the number of empty cells: the fewer, the more dangerous, and the cheaper to look far.
-# In Threes! two thirds of the cells are always taken, and hints branch as much as cells.
-AUTO_LAYERS = {
-    "2048": np.array([4, 4, 4, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2], np.int64),
-    "threes": np.array([4, 4, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2], np.int64),
-}
+# In Threes! two thirds of the cells are always taken, and hints branch as much as cells: what is right there is
+# careful enough for any game.
+MANY_LAYERS = np.array([4, 4, 4, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2], np.int64)
+FEW_LAYERS = np.array([4, 4, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2], np.int64)
+AUTO_LAYERS = {"2048": MANY_LAYERS, "threes": FEW_LAYERS, "threes-phone": FEW_LAYERS}
 
 
 class Desk(NamedTuple):
     """Everything one search works on."""
 
     rows: Array
-    lines: Array  # [2, 65536] the rows of 2048 slid left and right
+    lines: Array  # [2, 65536] the rows slid left and right, in games whose last layer goes line by line
     weights: Any
     notes: Notes
     boards: Array  # [layers, placements] uint64
@@ -77,7 +77,7 @@ def new_desk(game: Game, leaves: Leaves, table_bits: int, width: int = MOVES) ->
     hint_shape = (MOST_LAYERS + 1, game.max_draws)
     return Desk(
         game.rows,
-        both_ways(game.rows) if game.name == "2048" else np.zeros((2, 1), np.uint32),
+        both_ways(game.rows) if game.second_rate is not None else np.zeros((2, 1), np.uint32),
         leaves.weights,
         leaves.new_notes(),
         np.zeros(shape, np.uint64),
@@ -142,7 +142,7 @@ def make_position_key(game: Game) -> Callable[..., Any]:
 
     Sums of float32 depend on the orientation; and what `aux` says of directions and cells is not symmetric.
     """
-    symmetric = game.name == "2048"
+    symmetric = game.symmetric
 
     @rule_for("position key", game.key)
     def position_key(after: Board, aux: np.uint64) -> Board:
@@ -164,14 +164,17 @@ def make_expect(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Ca
         make_best_leaf(game, leaves),
     )
     placed_value, position_key, weigh = make_placed_value(game), make_position_key(game), make_weigh(game, leaves)
+    tiles_in_aux = game.index_at is not None  # it may fill all 64 bits
 
     @rule_for("expect", game.key, leaves.key, use_table, narrow)
     def expect(desk: Desk, after: Board, aux: np.uint64, layers: Number, share: Number, prune: Number) -> Number:
         if layers <= 0:
             return after_value(desk.weights, desk.notes, after, aux)
         after = position_key(after, aux)
-        stamp = aux | np.uint64(layers) << S32 | np.uint64(desk.meter[GENERATION]) << S40
+        stamp = (aux & LOW_32) | np.uint64(layers) << S32 | np.uint64(desk.meter[GENERATION]) << S40
         key = after ^ mix(np.uint64(share * SHARES)) if prune > 0.0 else after  # how much is pruned depends on it
+        if tiles_in_aux:
+            key ^= mix(aux >> S32)
         entry = mix(key ^ stamp) & np.uint64(desk.keys.size - 1)
         if use_table and desk.keys[entry] == key and desk.stamps[entry] == stamp:
             return desk.values[entry]
@@ -276,9 +279,9 @@ def make_deepen(root_values: Callable[..., Any], narrow: bool, *key: object) -> 
 
 def make_layers_for(game: Game) -> Callable[..., Any]:
     """`layers_for(board)`: the layers of `auto`."""
-    by_empty_cells = AUTO_LAYERS.get(game.name, AUTO_LAYERS["threes"])
+    by_empty_cells = AUTO_LAYERS.get(game.name, FEW_LAYERS)
 
-    @rule_for("layers for", game.name == "2048")
+    @rule_for("layers for", by_empty_cells.tobytes())
     def layers_for(board: Board) -> Number:
         return by_empty_cells[np.int64(count(empty_cells(board)))]
 

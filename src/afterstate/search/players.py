@@ -15,7 +15,7 @@ from afterstate.values.folding import SMALLEST_HOLE
 
 from . import downgrade as halving
 from .agents import Agent, Memory
-from .endgames import BLOCK, FEWEST, SNAKE, Chain, leave, make_overrule, turned_action
+from .endgames import BLOCK, FEWEST, SNAKE, SOLVED, Chain, leave, make_overrule, turned_action
 from .expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
 from .kinds import NOWHERE, Number
 from .leaves import Leaves, network_leaves
@@ -45,8 +45,8 @@ MOST_POSITIONS = 1 << 19
 
 
 def make_smaller(game: Game) -> Callable[..., Any]:
-    """`smaller(board, aux, threshold, hole)`: tile-downgrading, which is for 2048 alone."""
-    can, halve = game.name == "2048", halving.downgrade
+    """`smaller(board, aux, threshold, hole)`: tile-downgrading, in a game that allows it."""
+    can, halve = game.downgrades, halving.downgrade
 
     @rule_for("smaller", can)
     def smaller(board: Board, aux: np.uint64, threshold: float, hole: float) -> tuple[Board, np.uint64]:
@@ -60,7 +60,7 @@ def downgrade_settings(spec: Spec, game: Game, model: Model) -> tuple[int, int]:
     known = model.training.get("downgrade")
     known = known if isinstance(known, dict) else {}
     wanted, hole = spec.options.get("downgrade", "auto"), spec.options.get("hole")
-    if game.name != "2048":
+    if not game.downgrades:
         if wanted not in ("auto", "off") or hole is not None:
             raise Mistake(f"downgrade in {spec.text!r}: tile-downgrading is for 2048")
         return NO_DOWNGRADE
@@ -93,7 +93,7 @@ def tables_wanted(spec: Spec, game: Game) -> list[tuple[Chain, int]]:
     for name, links in (("endgames", len(SNAKE)), ("wide", FEWEST)):
         if (tile := spec.options.get(name)) is None:
             continue
-        if game.name != "2048":
+        if game.name not in SOLVED:
             raise Mistake(f"endgames in {spec.text!r}: solved endgames are for 2048")
         if tile not in ENDGAME_TILES:
             raise Mistake(f"{name}={tile} in {spec.text!r}: write one of {', '.join(ENDGAME_TILES)}")

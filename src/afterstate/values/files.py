@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..games import Game, get
+from ..games import DEFAULT_GAME, Game, get
 from ..games.compiler import Array
 from ..games.disk import written
 from ..games.errors import Mistake
@@ -256,7 +256,7 @@ def check_finite(path: Path | str, weights: Array) -> None:
 def find_model(source: Path | str | None, game: str | None = None) -> Path:
     """Where the model is that the user means."""
     if source is None:
-        name = get(game or "2048").name
+        name = get(game or DEFAULT_GAME).name
         shipped = sorted(SHIPPED.glob(f"{name}*{SUFFIX}"), key=lambda path: len(path.name))
         if not shipped:
             raise Mistake(f"no model of {name} ships with this package: train one, or give a file or a run folder")

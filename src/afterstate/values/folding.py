@@ -75,7 +75,7 @@ def make_fold(game: Game, limit: int, scale: int = 2) -> Callable[..., Any]:
     The new aux is FOLDED if anything was halved, and in Threes! what it was.
     """
     first, smallest, doubles = np.uint64(limit), np.uint64(SMALLEST_HOLE), scale == 2
-    large_in_aux = game.name == "2048"
+    large_in_aux = game.index_at is not None
 
     @rule_for("worth of a fold", scale)
     def worth(times: np.uint64) -> np.float32:

@@ -63,7 +63,7 @@ from .tables import (
 ZERO, ONE = np.uint64(0), np.uint64(1)
 NOTHING, WHOLE = np.float32(0), np.float32(1)
 GAMES, SCORE, MOVES, BEST, REPLAYS, TILES = range(6)  # places in `stats`; then a count a tile
-STATS = 32
+STATS = 48
 SCALE_SHIFT, SCALE_BITS = 25, 31  # where an exchanged `info` holds the logarithm of a scale
 EXPONENT, ONE_EXPONENT = np.uint64(23), np.uint64(127)  # of a float32
 

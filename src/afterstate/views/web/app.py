@@ -81,7 +81,10 @@ def _address(request: Request) -> str:
 async def games_listed(shop: Shop, request: Request) -> dict[str, Any]:
     known = [games.get(name) for name in games.names()]
     return {
-        "games": [{"name": g.name, "title": g.title, "summary": g.summary, "tiles": list(g.tiles)} for g in known],
+        "games": [
+            {"name": g.name, "title": g.title, "summary": g.summary, "tiles": list(g.tiles), "goal": g.tiles[g.goal]}
+            for g in known
+        ],
         "agents": [{"spec": spec, "title": title, "model": needs_model(spec)} for spec, title in MENU],
         "training": shop.trainings.choices(),
     }
