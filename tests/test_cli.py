@@ -240,7 +240,7 @@ def test_json_on_standard_output_stands_alone(capsys: pytest.CaptureFixture[str]
     _, out, _ = run(capsys, "evaluate", "--agent", "random", "--games", "5", "--json", "-")
     assert json.loads(out)["games"] == 5
     _, out, _ = run(capsys, "games", "--json", "-")
-    assert [game["name"] for game in json.loads(out)["games"]] == ["2048", "threes", "threes-phone"]
+    assert [game["name"] for game in json.loads(out)["games"]] == ["2048", "threes", "threes-phone", "fibonacci"]
 
 
 @pytest.mark.parametrize("module", ["afterstate", "afterstate.games", "afterstate.values", "afterstate.learning"])

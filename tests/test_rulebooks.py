@@ -12,14 +12,14 @@ from recording import play_game
 
 from afterstate.arena.records import Place, format_record
 from afterstate.arena.replay import Fault, Referee, Replay
-from afterstate.arena.rulebooks import rule_book, turned
+from afterstate.arena.rulebooks import BITS, rule_book, turned
 
 GAMES = ("2048", "threes", "threes-phone")
 HIGHEST = {"2048": 17, "threes": 14, "threes-phone": 14}
 
 
 def packed(cells):
-    return [sum(cells[4 * row + k] << 5 * k for k in range(4)) for row in range(4)]
+    return [sum(cells[4 * row + k] << BITS * k for k in range(4)) for row in range(4)]
 
 
 def at_board(game, cells, dealer_hint=1):
@@ -78,13 +78,13 @@ def test_the_only_legal_slide_is_named(game, name, border):
 
 def test_131072_does_not_merge():
     replay = at_board("2048", (17, 17, *[1] * 14))
-    assert rule_book("2048").tables[3][17 | 17 << 5][0] == 17 | 17 << 5
+    assert rule_book("2048").tables[3][17 | 17 << BITS][0] == 17 | 17 << BITS
     replay.slide(3, str(6 * 4 + 4))
-    assert replay.lines[0] == 17 | 17 << 5 | 2 << 10
+    assert replay.lines[0] == 17 | 17 << BITS | 2 << 2 * BITS
 
 
 def test_12288_ends_the_game_on_the_phone():
-    assert rule_book("threes-phone").tables[3][15 | 15 << 5][0] == 15 | 15 << 5
+    assert rule_book("threes-phone").tables[3][15 | 15 << BITS][0] == 15 | 15 << BITS
     replay = at_board("threes-phone", (14, 14, *[0] * 14))
     replay.slide(3, str(3**13 - 2 * 3**12))
     replay.place(3, 1, "22", None)

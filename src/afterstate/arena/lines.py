@@ -30,6 +30,7 @@ NOTATIONS = {
     "2048": Notation(2, 2),
     "threes": Notation(9, 3),
     "threes-phone": Notation(9, 4),
+    "fibonacci": Notation(2, 2, "chance of fibonacci"),
 }
 TOLD_BY_FORM = ("2048", "threes", "threes-phone")
 PLACER_OF = "chance of "

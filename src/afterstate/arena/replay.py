@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from afterstate.arena.lines import HEAD, MARKS, SYMBOLS, TAIL
-from afterstate.arena.rulebooks import INDEX, TILE, Chance, rule_book, turned
+from afterstate.arena.rulebooks import BITS, INDEX, TILE, Chance, rule_book, turned
 
 ACTIONS = {"U": 0, "R": 1, "D": 2, "L": 3}
 NAMES = ("up", "right", "down", "left")
@@ -169,9 +169,9 @@ class Replay:
         if not self.candidates >> cell & 1:
             raise Fault(self.number, self.wrong_cell(cell))
         if self.across:
-            self.lines[cell >> 2] |= tile << 5 * (cell & 3)
+            self.lines[cell >> 2] |= tile << BITS * (cell & 3)
         else:
-            self.lines[cell & 3] |= tile << 5 * (cell >> 2)
+            self.lines[cell & 3] |= tile << BITS * (cell >> 2)
         wrong = self.dealer.deal(tile, hint, self.lines)
         if wrong:
             raise Fault(self.number, wrong)
@@ -192,7 +192,7 @@ class Replay:
                 raise Fault(self.number, f"the game stops here while {name} is legal")
 
     def outcome(self, ms: int) -> Outcome:
-        largest = max(line >> 5 * k & TILE for line in self.lines for k in range(4))
+        largest = max(line >> BITS * k & TILE for line in self.lines for k in range(4))
         start = self.book.start
         slides = (self.number - start) // 2
         return Outcome(self.score, largest, slides, start + slides, ms, self.slide_ms, self.placement_ms)
@@ -202,7 +202,7 @@ class Replay:
         if cell > 15:
             return f"illegal placement: there is no cell {SYMBOLS[cell]}, cells are 0-9 and A-F"
         line, k = (cell >> 2, cell & 3) if self.across else (cell & 3, cell >> 2)
-        if self.lines[line] >> 5 * k & TILE:
+        if self.lines[line] >> BITS * k & TILE:
             return f"illegal placement: cell {SYMBOLS[cell]} is taken"
         where = "on a line that moved, at the border" if self.book.landing == "moved" else "at the border"
         slid = NAMES[self.direction or 0]

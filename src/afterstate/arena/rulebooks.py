@@ -2,7 +2,7 @@
 
 A game without a book here is judged by its own rules (own_rules.py), and the verdict says so.
 
-A board is four lines, a line is four tile indices of five bits each; what a slide does to a line is worked out once
+A board is four lines, a line is four tile indices of six bits each; what a slide does to a line is worked out once
 and kept in a dictionary.
 """
 
@@ -18,8 +18,8 @@ from typing import Protocol
 from afterstate.arena.lines import NOTATIONS, SYMBOLS
 from afterstate.games.errors import Mistake
 
-LINE = 0xFFFFF  # four tiles of five bits
-TILE = 0x1F
+BITS = 6  # of a tile
+TILE, LINE = (1 << BITS) - 1, (1 << 4 * BITS) - 1
 INDEX = {symbol: i for i, symbol in enumerate(SYMBOLS)}
 
 
@@ -90,7 +90,7 @@ class Slides(dict[int, tuple[int, int, int]]):
         self.landing = landing
 
     def __missing__(self, line: int) -> tuple[int, int, int]:
-        before = [line >> 5 * k & TILE for k in range(4)]
+        before = [line >> BITS * k & TILE for k in range(4)]
         slid, reward = self.slide(before[::-1] if self.towards_end else before)
         after = slid[::-1] if self.towards_end else slid
         far = 0 if self.towards_end else 3
@@ -101,7 +101,7 @@ class Slides(dict[int, tuple[int, int, int]]):
         else:
             cells = [] if after == before else [far]
         bits = sum(1 << self.step * k for k in cells)
-        self[line] = sum(tile << 5 * k for k, tile in enumerate(after)), reward, bits
+        self[line] = sum(tile << BITS * k for k, tile in enumerate(after)), reward, bits
         return self[line]
 
 
@@ -109,10 +109,10 @@ Slide = Callable[[list[int]], tuple[list[int], int]]
 
 
 class Turned(dict[int, int]):
-    """line -> its four tiles spread out, 20 bits apart: the line as one cell each of four others."""
+    """line -> its four tiles spread out, a line apart: the line as one cell each of four others."""
 
     def __missing__(self, line: int) -> int:
-        self[line] = sum((line >> 5 * k & TILE) << 20 * k for k in range(4))
+        self[line] = sum((line >> BITS * k & TILE) << 4 * BITS * k for k in range(4))
         return self[line]
 
 
@@ -121,8 +121,8 @@ TURNED = Turned()
 
 def turned(a: int, b: int, c: int, d: int) -> tuple[int, int, int, int]:
     """Rows from columns, or columns from rows."""
-    board = TURNED[a] | TURNED[b] << 5 | TURNED[c] << 10 | TURNED[d] << 15
-    return board & LINE, board >> 20 & LINE, board >> 40 & LINE, board >> 60
+    board = TURNED[a] | TURNED[b] << BITS | TURNED[c] << 2 * BITS | TURNED[d] << 3 * BITS
+    return board & LINE, board >> 4 * BITS & LINE, board >> 8 * BITS & LINE, board >> 12 * BITS
 
 
 def slide_2048(line: list[int]) -> tuple[list[int], int]:
@@ -137,6 +137,28 @@ def slide_2048(line: list[int]) -> tuple[list[int], int]:
         elif tile:
             slid.append(tile)
             open_to_merge = True
+    return slid + [0] * (4 - len(slid)), reward
+
+
+NUMBERS_OF_2584 = [0, 1, 2]  # by index; larger ones do not fit on a board
+while len(NUMBERS_OF_2584) < 33:
+    NUMBERS_OF_2584.append(sum(NUMBERS_OF_2584[-2:]))
+
+
+def slide_2584(line: list[int]) -> tuple[list[int], int]:
+    """Tiles as far as they go, each merging at most once: 1 and 1 to 2, neighbours of the sequence to the next."""
+    waiting = [tile for tile in line if tile]
+    slid: list[int] = []
+    reward = 0
+    while waiting:
+        tile = waiting.pop(0)
+        other = waiting[0] if waiting else 0
+        larger = max(tile, other)
+        if other and (tile + other == 2 or abs(tile - other) == 1) and larger < 32:
+            waiting.pop(0)
+            tile = larger + 1
+            reward += NUMBERS_OF_2584[tile]
+        slid.append(tile)
     return slid + [0] * (4 - len(slid)), reward
 
 
@@ -196,6 +218,17 @@ def book_2048(four_rate: float = 0.1) -> RuleBook:
     return RuleBook("2048", slides, lambda chance: DealerOfTwo(chance, four_rate, ("2", "4")), (question,))
 
 
+def book_fibonacci(two_rate: float = 0.1) -> RuleBook:
+    question = Question(
+        "tiles",
+        "tile",
+        f"a 2 with probability {two_rate:g}, else a 1",
+        lambda situation: {1: 1 - two_rate, 2: two_rate},
+    )
+    slides = _tables(slide_2584, "anywhere")
+    return RuleBook("fibonacci", slides, lambda chance: DealerOfTwo(chance, two_rate, ("1", "2")), (question,))
+
+
 def book_threes() -> RuleBook:
     slides = _tables(lambda line: slide_threes(line, 14), "border")
     return RuleBook("threes", slides, DealerThrees, (HINTS,), WORTH_IN_THREES)
@@ -218,6 +251,7 @@ BOOKS: dict[str, Callable[..., RuleBook]] = {
     "2048": book_2048,
     "threes": book_threes,
     "threes-phone": book_threes_phone,
+    "fibonacci": book_fibonacci,
 }
 
 
@@ -312,7 +346,7 @@ class DealerPhone:
         elif self.high > self.low:
             self.choices["inside", (self.high - self.low + 1,), tile - self.low] += 1
         self.low, self.high = INDEX[hint[0]], INDEX[hint[1]]
-        largest = max(line >> 5 * k & TILE for line in lines for k in range(4))
+        largest = max(line >> BITS * k & TILE for line in lines for k in range(4))
         self.finished = largest == 15
         return self._draw(hint, largest)
 

@@ -21,7 +21,10 @@ from afterstate import games
 
 POWERS_OF_TWO = (0, *(2**e for e in range(1, 18)))
 THREES = (0, 1, 2, *(3 * 2 ** (i - 3) for i in range(3, 16)))
-TILES = {"2048": POWERS_OF_TWO, "threes": THREES, "threes-phone": THREES}
+FIBONACCI = [0, 1, 2]
+for _ in range(30):
+    FIBONACCI.append(FIBONACCI[-1] + FIBONACCI[-2])
+TILES = {"2048": POWERS_OF_TWO, "threes": THREES, "threes-phone": THREES, "fibonacci": tuple(FIBONACCI)}
 
 
 def tiles_of(game: str) -> tuple[int, ...]:

@@ -37,6 +37,7 @@ REGISTRY = {
     "2048": "g2048",
     "threes": "threes",
     "threes-phone": "threes_phone",
+    "fibonacci": "fibonacci",
 }
 # Parts of a game, to be trained and handed to its players; nobody plays them.
 PRACTICE = {"2048-block": "block", "2048-walls": "walls"}

@@ -47,7 +47,7 @@ GENERATION, NODES, STOPPED = 0, 1, 2  # fields of `meter`
 # careful enough for any game.
 MANY_LAYERS = np.array([4, 4, 4, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2], np.int64)
 FEW_LAYERS = np.array([4, 4, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2], np.int64)
-AUTO_LAYERS = {"2048": MANY_LAYERS, "threes": FEW_LAYERS, "threes-phone": FEW_LAYERS}
+AUTO_LAYERS = {"2048": MANY_LAYERS, "fibonacci": MANY_LAYERS, "threes": FEW_LAYERS, "threes-phone": FEW_LAYERS}
 
 
 class Desk(NamedTuple):

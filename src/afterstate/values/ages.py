@@ -22,7 +22,7 @@ from ..games.game import Game
 from .patterns import AGES
 
 # An entry is for 2^bits sums: some thirty moves of 2048, and eight of Threes!, whose games are shorter.
-BITS = {"threes": 4, "threes-phone": 4}
+BITS = {"threes": 4, "threes-phone": 4, "fibonacci": 5}
 USUAL_BITS = 6
 
 
