@@ -261,6 +261,14 @@ def test_a_game_is_a_function_of_its_seed_and_actions(name: str) -> None:
     assert played(7) != played(8)
 
 
+@every_game
+def test_a_seed_deals_the_same_game_for_ever(name: str) -> None:
+    state = games.get(name).new(2584)
+    while not state.over:
+        state = state.play(state.legal[state.moves % len(state.legal)])
+    assert (state.moves, state.score, state.text) == reference.get(name).GOLDEN
+
+
 def test_the_generator_is_splitmix64() -> None:
     """The first numbers after the seed 1234567, as other implementations print them."""
     rng, found = np.uint64(1234567), []

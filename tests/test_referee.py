@@ -23,7 +23,7 @@ from afterstate.cli import main
 from afterstate.cli import referee as command
 from afterstate.games.errors import Mistake
 
-GAMES = ("2048", "threes", "threes-phone")
+GAMES = reference.names()
 
 
 @cache
@@ -249,7 +249,7 @@ def test_a_game_that_stops_too_early(game):
 
 @pytest.mark.parametrize("game", GAMES)
 def test_actions_out_of_turn(game):
-    start = 2 if game == "2048" else 9
+    start = reference.get(game).STARTING_TILES
     assert verdict_on(changed(game, lambda a: a.pop(start + 1)), game) == (
         start + 2,
         "a placement is due, but another slide follows",
@@ -317,7 +317,7 @@ def test_referee_and_reference_agree_on_any_damage(game, seed, data):
         actions[at] = actions[at]._replace(action=data.draw(st.integers(0, 3)))
     else:
         kind = data.draw(st.sampled_from(["cell", "tile", "hint", "reward", "swap"]))
-        if kind == "hint" and game != "2048":
+        if kind == "hint" and reference.get(game).COPIES:
             actions[at] = actions[at]._replace(hint=(data.draw(st.integers(1, 4)),))
         elif kind == "swap":
             other = data.draw(st.integers(0, len(actions) - 1))

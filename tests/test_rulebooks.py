@@ -14,8 +14,8 @@ from afterstate.arena.records import Place, format_record
 from afterstate.arena.replay import Fault, Referee, Replay
 from afterstate.arena.rulebooks import BITS, rule_book, turned
 
-GAMES = ("2048", "threes", "threes-phone")
-HIGHEST = {"2048": 17, "threes": 14, "threes-phone": 14}
+GAMES = reference.names()
+HIGHEST = {game: getattr(reference.get(game), "LARGEST_IN_PLAY", reference.get(game).LARGEST) for game in GAMES}
 
 
 def packed(cells):
@@ -27,9 +27,10 @@ def at_board(game, cells, dealer_hint=1):
     replay = Replay(Referee(game), "", 0, 0)
     replay.lines = packed(cells)
     dealer = replay.dealer
-    if game == "threes":
+    copies = reference.get(game).COPIES
+    if copies == 1:
         dealer.hint = dealer_hint
-    elif game == "threes-phone":
+    elif copies:
         dealer.low = dealer.high = dealer_hint
     return replay
 
@@ -163,13 +164,14 @@ def test_every_choice_of_a_game_is_counted_once(game):
     assert referee.chance.landings == landings
     assert outcome.largest == max(cells)
     choices = referee.chance.choices
-    if game == "2048":
+    copies = reference.get(game).COPIES
+    if not copies:
         assert choices == Counter(("tile", (), place.tile) for place in places)
         return
     drawn = [places[0].tile, *(place.hint[0] for place in places if place.hint[0] < 4)]
     left, expected = [0, 0, 0], Counter()
     for tile in drawn:
-        left = left if any(left) else [1 if game == "threes" else 4] * 3
+        left = left if any(left) else [copies] * 3
         expected["draw", tuple(left), tile] += 1
         left[tile - 1] -= 1
     assert {key: times for key, times in choices.items() if key[0] == "draw"} == expected

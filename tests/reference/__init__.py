@@ -28,6 +28,8 @@ and what the tests that hold for every game must know of it:
     EXAMPLE                     a position before a slide to the left with few outcomes
     MOST                        the position whose slide to the left has the most placements, "" for the empty board;
                                 and one that has the most draws
+    GOLDEN                      moves, score and last position of the game that the engine deals for the seed 2584
+                                when it plays, in move n, the legal action of number n, counted round
     SPECIAL                     positions for the perft files, made for one rule each
 
 In games with a rate of the second new tile, what meets chance takes it, a Fraction, as its last argument.

@@ -16,6 +16,7 @@ TWO_RATE = Fraction(1, 10)
 STARTING_TILES, GOAL, COPIES, NEW_TILES_COUNT = 2, 2584, 0, False
 EXAMPLE = "1235/4.../..../...1"
 MOST = ("", "1.../..../..../....")
+GOLDEN = (445, 3303, "1351/37A3/6CA6/2263")
 SPECIAL = (
     "1111/1111/1111/1111",
     "1122/2211/1212/2121",

@@ -17,6 +17,7 @@ FOUR_RATE = Fraction(1, 10)
 STARTING_TILES, GOAL, COPIES, NEW_TILES_COUNT = 2, 2048, 0, False
 EXAMPLE = "1234/5.../..../...1"
 MOST = ("", "1.../..../..../....")
+GOLDEN = (173, 2060, "4231/1385/2421/1342")
 SPECIAL = (
     "1111/1111/1111/1111",
     "FFGG/HH../..../....",

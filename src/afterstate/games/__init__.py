@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from . import outside
 from .errors import Mistake
 from .lazy import lazily
 
@@ -48,8 +49,8 @@ __getattr__ = lazily(
 
 
 def names() -> list[str]:
-    """The games that can be played."""
-    return list(REGISTRY)
+    """The games that can be played: those of this package, those that others offer, and those asked for so far."""
+    return [*REGISTRY, *outside.names()]
 
 
 def get(name: str, **parameters: float) -> Game:
@@ -83,18 +84,25 @@ def parse_parameters(text: str) -> dict[str, float]:
 
 
 def parameters_known(more: Sequence[str] = ()) -> set[str]:
-    """The parameters that any game takes, those of `more` games included; a game that cannot be had has none."""
-    found: set[str] = set()
+    """The parameters that any game takes, those of `more` games included."""
+    return {parameter for game in all_games(more) for parameter in game.takes}
+
+
+def all_games(more: Sequence[str] = ()) -> list[Game]:
+    """Every game that can be played, and `more`; those from outside that cannot be had are left out."""
+    found = []
     for name in [*names(), *more]:
         with suppress(Mistake):
-            found |= set(get(name).takes)
+            found.append(get(name))
     return found
 
 
 def _maker(name: str) -> Callable[..., Game]:
     known = REGISTRY | PRACTICE
-    if name not in known:
-        raise Mistake(f"unknown game {name!r}: write one of {', '.join(REGISTRY)}")
-    module = importlib.import_module(f".{known[name]}", __package__)
-    make: Callable[..., Game] = module.game
-    return make
+    if name in known:
+        make: Callable[..., Game] = importlib.import_module(f".{known[name]}", __package__).game
+        return make
+    from_outside = outside.maker(name)
+    if from_outside is None:
+        raise Mistake(f"unknown game {name!r}: write one of {', '.join(names())}, or my_module:my_game")
+    return from_outside

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..games import DEFAULT_GAME, get, parse_parameters
 from ..games.disk import written
 from ..games.errors import Mistake
+from ..games.outside import check_known
 from ..values.patterns import Network, parse_network
 from .schedules import Schedule, parse_schedule
 
@@ -242,6 +243,7 @@ class TrainConfig:
             raise Mistake(f"cannot read {path}: {error.strerror}") from None
         except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, numbers or nesting beyond all use
             raise Mistake(f"{path} is not TOML: {error}") from None
+        check_known(str(found.get("game", "")), path)
         return cls(**checked(found, path))
 
 

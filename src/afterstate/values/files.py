@@ -23,6 +23,7 @@ from ..games import DEFAULT_GAME, Game, get
 from ..games.compiler import Array
 from ..games.disk import written
 from ..games.errors import Mistake
+from ..games.outside import check_known
 from .layout import VERSION, layout_of
 from .ntuple import Evaluator, evaluator
 from .packing import VERSION as PACKING
@@ -301,6 +302,7 @@ def _what_it_is(path: Path, metadata: Mapping[str, str]) -> tuple[Game, Network]
         if ",".join(write_pattern(pattern) for pattern in network.patterns) != metadata["patterns"]:
             network = parse_network(metadata["patterns"], stages, False, fold, False, scale, by_age)
             network = replace(network, name=metadata["network"], by_hint=by_hint, turned=turned)
+        check_known(metadata["game"], path)
         return get(metadata["game"], **parameters), network
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, Mistake):
