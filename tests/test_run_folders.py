@@ -144,12 +144,12 @@ def test_checkpoints_come_at_their_times(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_model_says_what_its_values_are_of_and_of_which_rules(tmp_path: Path) -> None:
-    config = replace(CONFIG, of="states", four_rate=0.3, games=20)
+    config = replace(CONFIG, of="states", parameters="four_rate=0.3", games=20)
     Run.begin(config, tmp_path / "run", make=lambda c: Scripted(c, [10, 20])).train()
     for name in ("best", "last"):
         model = open_model(tmp_path / "run" / f"{name}.safetensors")
         assert (model.of, model.game.parameters["four_rate"]) == ("states", 0.3)
-        assert model.training["settings"]["four_rate"] == 0.3
+        assert model.training["settings"]["parameters"] == "four_rate=0.3"
 
 
 # --- what is under way ---------------------------------------------------------------------------------------

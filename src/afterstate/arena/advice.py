@@ -17,8 +17,6 @@ from afterstate.search.kinds import NO_MOVE
 
 from .playing import DICE, LARGEST, SCORE, Playing, row_of
 
-LARGEST_EXPONENT = 17  # 131072
-
 
 @dataclass(frozen=True)
 class MoveAdvice:
@@ -106,16 +104,19 @@ def check_possible(state: State) -> None:
     held = sorted((index for index in state.indices if index), reverse=True)
     if not held:
         raise Mistake("an empty board is no position: a game starts with tiles on it")
-    if state.game.name != "2048":
+    game = state.game
+    if game.highest_in is None:
         return
     if len(held) == 1:
-        raise Mistake("a board with a single tile cannot be: a game of 2048 starts with two, and every move adds one")
-    for rank, exponent in enumerate(held):
-        highest = LARGEST_EXPONENT - rank  # the cells not taken by larger tiles cannot make more than this
-        if exponent > highest:
+        raise Mistake(
+            f"a board with a single tile cannot be: a game of {game.title} starts with two, and every move adds one"
+        )
+    for rank, index in enumerate(held):
+        highest = game.highest_in(16 - rank)  # the cells not taken by larger tiles cannot make more than this
+        if index > highest:
             raise Mistake(
-                f"this board cannot be: a {2**exponent} would need more than the {16 - rank} cells beside the larger "
-                f"tiles, which make at most {2**highest}"
+                f"this board cannot be: a {game.tiles[index]} would need more than the {16 - rank} cells beside the "
+                f"larger tiles, which make at most {game.tiles[highest]}"
             )
 
 

@@ -21,14 +21,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from afterstate.games import PRACTICE, Game, Mistake, State
+from afterstate.games import Game, Mistake, State
 from afterstate.games.compiler import Array, compiled
 from afterstate.search.agents import Agent
 from afterstate.search.agents import agent as agent_of
 from afterstate.search.python_players import AgentError, Player, PythonAgent
 
+from .lines import notation_of
 from .playing import COLUMNS, LARGEST, LONGEST_GAME, MOVES, SCORE, Playing, chance_in, dealer_of
-from .records import Place, Record, Slide
+from .records import Place, Record, Slide, worth
 from .statistics import Statistics
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ class Evaluating:
         keep: Callable[[Record], None] | None,
         progress: Callable[[Statistics, float], None] | None,
     ) -> None:
-        if keep is not None and agent.game.name in PRACTICE:
+        if keep is not None and agent.game.practice:
             raise Mistake(
                 f"games of {agent.game.name} cannot be recorded: a record begins with an empty board, and practice "
                 "begins in the middle of a game; leave out --save"
@@ -386,7 +387,8 @@ def records_of(agent: Agent, seed: int, played: Played) -> Iterator[Record]:
         for action, reward, place in zip(moves.tolist(), rewards.tolist(), places[game.starting_tiles :]):
             lines += (Slide(action, reward), place)
         end = clock + pace * len(moves)
-        yield Record(game.name, lines, agent.spec.replace(":", "-"), start_ms=round(clock), end_ms=round(end))
+        slider, placer = agent.spec.replace(":", "-"), notation_of(game.name).placer
+        yield Record(game.name, lines, slider, placer, round(clock), round(end))
         clock = end
 
 
@@ -394,8 +396,8 @@ def _place(game: Game, landed: int, aux: np.uint64) -> Place:
     """The tile that stands alone on the board `landed`, with the hint it led to."""
     cell = (landed.bit_length() - 1) // 4
     index = landed >> 4 * cell
-    if not game.score_is_value:
-        return Place(cell, index)
+    if game.hint is None:
+        return Place(cell, index, (), worth(game, index))
     shown = game.write(np.uint64(landed), aux)[1]["hint"]
     hint = tuple(game.tiles.index(int(number)) for number in shown.split("+"))
-    return Place(cell, index, hint, 3 ** (index - 2) if index >= 3 else 0)
+    return Place(cell, index, hint, worth(game, index))

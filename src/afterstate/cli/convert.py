@@ -119,7 +119,7 @@ def _read(command: Command) -> tuple[Model, list[str]]:
         raise Mistake(f"{path} is a {form} file, which does not say its game: add --game threes or --game 2048")
     numbering = Numbering(command.base, command.first)
     network = command.network or command.patterns
-    done = import_model(path, games.get(command.game or "2048"), network, form, numbering, command.of)
+    done = import_model(path, games.get(command.game or games.DEFAULT_GAME), network, form, numbering, command.of)
     notes = [f"from a {done.form} file of {len(tables)} tables, numbered in base {done.base}"]
     if done.guessed:
         cells = ",".join(write_pattern(pattern) for pattern in done.model.network.patterns)

@@ -43,7 +43,9 @@ class Command:
     model: Annotated[str | None, tyro.conf.Positional] = None
     """A model file, a run folder, or the name of a model in the box."""
     game: str | None = None
-    """2048, threes or threes-phone; by default the game of the model."""
+    """The name of a game (afterstate games lists them); by default the game of the model."""
+    parameters: str = ""
+    """Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same."""
     agent: str = "greedy"
     """Who plays: greedy, best, expectimax:3, mcts:400, …, or my_module:my_agent; afterstate agents lists them."""
     games: int = 1000
@@ -75,7 +77,7 @@ def run(command: Command) -> int:
         raise Mistake(f"--games is a whole number up to {MOST_GAMES:,}, and --workers one from 1 on")
     if str(command.save) == command.json == "-":
         raise Mistake("--save - and --json - would be mixed: give one of them a file")
-    agent = find_agent(command.agent, command.model, command.game)
+    agent = find_agent(command.agent, command.model, command.game, command.parameters)
     with _kept(command.save) as file:
 
         def keep(record: Record) -> None:

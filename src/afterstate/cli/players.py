@@ -7,17 +7,29 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from afterstate.games import Game
     from afterstate.search.agents import Agent
 
 
-def find_agent(spec: str, model: str | None, game: str | None) -> Agent:
+def find_game(name: str | None, parameters: str = "") -> Game:
+    """The game of the flags --game and --parameters."""
+    from afterstate import games
+
+    return games.get(name or games.DEFAULT_GAME, **games.parse_parameters(parameters))
+
+
+def find_agent(spec: str, model: str | None, game: str | None, parameters: str = "") -> Agent:
     """The model says which game, unless only the game is given; a player in the current folder is found there."""
     from afterstate.search.agents import agent
     from afterstate.search.specs import is_from_outside
+    from afterstate.values.files import open_model
 
     if is_from_outside(spec):
         make_importable(os.getcwd())
-    return agent(spec, game, model)
+    rules = find_game(game, parameters) if game or parameters else None
+    if model is not None and parameters and not game:
+        rules = find_game(open_model(model).game.name, parameters)
+    return agent(spec, rules, model)
 
 
 def make_importable(folder: str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from afterstate import games
 from afterstate.games.errors import Mistake
 
 from .players import find_agent
@@ -38,6 +39,8 @@ class Command:
     """Further players that the page offers, such as my_module:my_agent; no visitor can name others."""
     models: list[Path] = field(default_factory=list)
     """Further folders with model files."""
+    game: list[str] = field(default_factory=list)
+    """Further games, in files of your own: my_module:my_game."""
     name: list[str] = field(default_factory=list)
     """Further host names by which the page may be opened, when it is served to others."""
     trainings: int | None = None
@@ -57,6 +60,8 @@ def run(command: Command) -> int:
         from afterstate.views.web.settings import Settings
     except ModuleNotFoundError as missing:
         raise Mistake(f"the page needs {missing.name}: pip install 'afterstate[web]'") from None
+    for game in command.game:
+        games.get(game)
     for folder in command.models:
         if not folder.is_dir():
             raise Mistake(f"{folder} is no folder of models")

@@ -212,7 +212,7 @@ def _whole(fields: dict[str, str], name: str) -> int | None:
 def _cells_of(game: Game, board: str) -> list[int]:
     compact = re.sub(r"[\s/]", "", board)
     numbers = [word for word in re.split(r"[\s,/]+", board.strip(" ,/")) if word]
-    if len(numbers) == 16 and all(re.fullmatch(r"\d{1,6}|\.|·|-", word) for word in numbers):
+    if len(numbers) == 16 and all(re.fullmatch(r"\d{1,9}|\.|·|-", word) for word in numbers):
         tiles = [int(word) if word.isdigit() else 0 for word in numbers]
         wrong = next((tile for tile in tiles if tile not in game.tiles), None)
         if wrong is not None:

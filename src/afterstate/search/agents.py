@@ -154,7 +154,7 @@ def agent(
         if rules and rules.key != player.game.key:
             raise Mistake(f"{player.spec} was made for {player.game.key}: leave the game out")
         return player
-    return python_agent(player, rules or games.get("2048"))
+    return python_agent(player, rules or games.get(games.DEFAULT_GAME))
 
 
 def _built_in(text: str, game: Game | None, model: Model | Path | str | None) -> Agent:
@@ -164,7 +164,7 @@ def _built_in(text: str, game: Game | None, model: Model | Path | str | None) ->
     if not needs_model(text):
         if model is not None:
             raise Mistake(f"{text} reads no model: leave it out, or let a player that reads one play, such as greedy")
-        return make_agent(text, game or games.get("2048"))
+        return make_agent(text, game or games.get(games.DEFAULT_GAME))
     known = model if isinstance(model, Model) else open_model(model, game)
     if game and game.name != known.game.name:
         raise Mistake(f"this model plays {known.game.name}, not {game.name}")

@@ -25,7 +25,7 @@ import numpy as np
 
 from afterstate.games import Game
 from afterstate.games.board import Board, smallest_symmetric
-from afterstate.games.chance import mix
+from afterstate.games.chance import LOW_32, mix
 from afterstate.games.compiler import Array, compiled
 
 from .clock import now
@@ -48,7 +48,7 @@ class Desk(NamedTuple):
     """Everything one search works on."""
 
     rows: Array
-    lines: Array  # [2, 65536] the rows of 2048 slid left and right
+    lines: Array  # [2, 65536] the rows slid left and right, in games whose last layer goes line by line
     weights: Any
     notes: Notes
     boards: Array  # [layers, placements] uint64
@@ -71,7 +71,7 @@ def new_desk(game: Game, leaves: Leaves, table_bits: int, width: int = MOVES) ->
     hint_shape = (MOST_LAYERS + 1, game.max_draws)
     return Desk(
         game.rows,
-        both_ways(game.rows) if game.name == "2048" else np.zeros((2, 1), np.uint32),
+        both_ways(game.rows) if game.second_rate is not None else np.zeros((2, 1), np.uint32),
         leaves.weights,
         leaves.new_notes(),
         np.zeros(shape, np.uint64),
@@ -135,7 +135,7 @@ def make_position_key(game: Game) -> Callable[..., Any]:
 
     Sums of float32 depend on the orientation; and what `aux` says of directions and cells is not symmetric.
     """
-    symmetric = game.name == "2048"
+    symmetric = game.symmetric
 
     @compiled
     def position_key(after: Board, aux: np.uint64) -> Board:
@@ -157,14 +157,17 @@ def make_expect(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Ca
         make_best_leaf(game, leaves),
     )
     placed_value, position_key, weigh = make_placed_value(game), make_position_key(game), make_weigh(game, leaves)
+    tiles_in_aux = game.index_at is not None  # it may fill all 64 bits
 
     @compiled
     def expect(desk: Desk, after: Board, aux: np.uint64, layers: Number, share: Number, prune: Number) -> Number:
         if layers <= 0:
             return after_value(desk.weights, desk.notes, after, aux)
         after = position_key(after, aux)
-        stamp = aux | np.uint64(layers) << S32 | np.uint64(desk.meter[GENERATION]) << S40
+        stamp = (aux & LOW_32) | np.uint64(layers) << S32 | np.uint64(desk.meter[GENERATION]) << S40
         key = after ^ mix(np.uint64(share * SHARES)) if prune > 0.0 else after  # how much is pruned depends on it
+        if tiles_in_aux:
+            key ^= mix(aux >> S32)
         entry = mix(key ^ stamp) & np.uint64(desk.keys.size - 1)
         if use_table and desk.keys[entry] == key and desk.stamps[entry] == stamp:
             return desk.values[entry]

@@ -14,7 +14,7 @@ from afterstate.games.compiler import Array, compiled
 
 from . import downgrade as halving
 from .agents import Agent, CompiledAgent, Memory, need_model
-from .endgames import BLOCK, FEWEST, SNAKE, Chain, leave, make_overrule, turned_action
+from .endgames import BLOCK, FEWEST, SNAKE, SOLVED, Chain, leave, make_overrule, turned_action
 from .expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
 from .kinds import NOWHERE, Number
 from .leaves import Leaves, network_leaves
@@ -43,8 +43,8 @@ MOST_POSITIONS = 1 << 19
 
 
 def make_smaller(game: Game) -> Callable[..., Any]:
-    """`smaller(board, aux, threshold)`: tile-downgrading, which is for 2048 alone."""
-    can, halve = game.name == "2048", halving.downgrade
+    """`smaller(board, aux, threshold)`: tile-downgrading, in a game that allows it."""
+    can, halve = game.downgrades, halving.downgrade
 
     @compiled
     def smaller(board: Board, aux: np.uint64, threshold: float) -> tuple[Board, np.uint64]:
@@ -57,7 +57,7 @@ def downgrade_threshold(spec: Spec, game: Game) -> int:
     """The exponent of the tile from which on a player sees smaller boards; NEVER if it was not asked to."""
     if (tile := spec.options.get("downgrade")) is None:
         return halving.NEVER
-    if game.name != "2048":
+    if not game.downgrades:
         raise Mistake(f"downgrade in {spec.text!r}: tile-downgrading is for 2048")
     if not tile.isdecimal() or len(tile) > 6:
         raise Mistake(f"downgrade={tile} in {spec.text!r}: write a tile, such as downgrade=8192")
@@ -82,7 +82,7 @@ def tables_wanted(spec: Spec, game: Game) -> list[tuple[Chain, int]]:
     for name, links in (("endgames", len(SNAKE)), ("wide", FEWEST)):
         if (tile := spec.options.get(name)) is None:
             continue
-        if game.name != "2048":
+        if game.name not in SOLVED:
             raise Mistake(f"endgames in {spec.text!r}: solved endgames are for 2048")
         if tile not in ENDGAME_TILES:
             raise Mistake(f"{name}={tile} in {spec.text!r}: write one of {', '.join(ENDGAME_TILES)}")

@@ -19,10 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from ..games import Game, get
+from ..games import DEFAULT_GAME, Game, get
 from ..games.compiler import Array
 from ..games.disk import written
 from ..games.errors import Mistake
+from ..games.outside import check_known
 from .layout import VERSION, layout_of
 from .ntuple import Evaluator, evaluator
 from .packing import VERSION as PACKING
@@ -255,7 +256,7 @@ def check_finite(path: Path | str, weights: Array) -> None:
 def find_model(source: Path | str | None, game: str | None = None) -> Path:
     """Where the model is that the user means."""
     if source is None:
-        name = get(game or "2048").name
+        name = get(game or DEFAULT_GAME).name
         shipped = sorted(SHIPPED.glob(f"{name}*{SUFFIX}"), key=lambda path: len(path.name))
         if not shipped:
             raise Mistake(f"no model of {name} ships with this package: train one, or give a file or a run folder")
@@ -302,6 +303,7 @@ def _what_it_is(path: Path, metadata: Mapping[str, str]) -> tuple[Game, Network]
         if ",".join(write_pattern(pattern) for pattern in network.patterns) != metadata["patterns"]:
             network = parse_network(metadata["patterns"], stages, False, fold, False, by_age)
             network = replace(network, name=metadata["network"], by_hint=by_hint, turned=turned)
+        check_known(metadata["game"], path)
         return get(metadata["game"], **parameters), network
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, Mistake):

@@ -103,6 +103,7 @@ def _post(summary: str, body: Schema, schema: Schema) -> Schema:
 
 def document() -> Schema:
     """The whole description."""
+    GAME["enum"] = games.names()  # a game may have been added since
     run: list[Schema] = [
         {"name": "name", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}},
         {"name": "after", "in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": 2**53}},
