@@ -38,7 +38,7 @@ from afterstate.search.kinds import NOWHERE
 from afterstate.search.leaves import plain_leaves
 from afterstate.search.practice import PARTS, Part
 from afterstate.search.solving import solve
-from afterstate.values.files import Model, open_model, save_model
+from afterstate.values.files import Model, load_model, save_model
 from afterstate.values.ntuple import evaluator
 from afterstate.values.patterns import parse_network
 
@@ -652,7 +652,7 @@ def test_a_run_ends_with_a_model_that_the_cpu_reads(tmp_path: Path) -> None:
     progress = run.train()
     assert progress.moves == SETTINGS.moves
     assert progress.phase == 2
-    model = open_model(tmp_path / "run")
+    model = load_model(tmp_path / "run")
     assert not np.isnan(model.weights).any()
     assert np.array_equal(model.weights, run.trainer.weights())
     board = np.uint64(games.get("2048").new(1).board)

@@ -33,7 +33,7 @@ from afterstate.games import Mistake
 from afterstate.learning.config import TrainConfig
 from afterstate.learning.runs import Progress, Run
 from afterstate.search.agents import make_agent
-from afterstate.values.files import Model, open_model, save_model, size_of
+from afterstate.values.files import Model, load_model, save_model, size_of
 from afterstate.values.patterns import parse_network
 
 pytest.importorskip("ray", reason="pip install 'afterstate[scale]'")
@@ -74,7 +74,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
     network = parse_network("tiny")
     weights = np.random.default_rng(5).normal(size=size_of(network)).astype(np.float32)
     path = tmp_path_factory.mktemp("model") / "tiny.safetensors"
-    return open_model(save_model(Model(games.get("2048"), network, weights), path))
+    return load_model(save_model(Model(games.get("2048"), network, weights), path))
 
 
 def command(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -352,7 +352,7 @@ def test_hopeless_trials_are_stopped(head: str, tmp_path: Path) -> None:
     states = {result["settings"]["rate"]: result["state"] for result in sweep.summary()}
     assert states == {"0.1": "finished", "0.0001": "stopped"}
     assert sweep.trials[1].standing().done < 1
-    assert open_model(sweep.trials[1].folder).network.name == "tiny"
+    assert load_model(sweep.trials[1].folder).network.name == "tiny"
     assert sweep.waiting() == []
 
 

@@ -18,7 +18,7 @@ from afterstate.search.agents import make_agent, needs_model
 from afterstate.search.downgrade import downgrade, exponent_of, threshold_of
 from afterstate.search.players import NO_DOWNGRADE, downgrade_settings
 from afterstate.search.specs import BUDGETS, parse_spec
-from afterstate.values.files import open_model, save_model
+from afterstate.values.files import load_model, save_model
 
 GAME = games.get("2048")
 
@@ -176,10 +176,10 @@ def test_tuning_plays_without_then_below_the_wall() -> None:
 def test_only_a_sure_gain_is_kept_in_the_model(tmp_path: Path) -> None:
     path = save_model(tiny_model("2048"), tmp_path / "tiny.safetensors")
     plain, lucky, sure = Trial(None, None, 1000.0, 10.0), Trial(512, 64, 1010.0, 10.0), Trial(512, 64, 1100.0, 10.0)
-    assert keep_downgrade(open_model(path), [lucky, plain]) is None
-    assert downgrade_settings(parse_spec("greedy"), GAME, open_model(path)) == NO_DOWNGRADE
-    assert keep_downgrade(open_model(path), [sure, plain]) == path
-    assert downgrade_settings(parse_spec("greedy"), GAME, open_model(path)) == (9, 6)
+    assert keep_downgrade(load_model(path), [lucky, plain]) is None
+    assert downgrade_settings(parse_spec("greedy"), GAME, load_model(path)) == NO_DOWNGRADE
+    assert keep_downgrade(load_model(path), [sure, plain]) == path
+    assert downgrade_settings(parse_spec("greedy"), GAME, load_model(path)) == (9, 6)
 
 
 def test_a_gain_is_sure_beyond_two_errors_of_the_difference() -> None:

@@ -27,7 +27,7 @@ __getattr__ = lazily(
         "Afterstate": ".games",
         "Mistake": ".games.errors",
         "Model": ".values.files",
-        "open_model": ".values.files",
+        "load_model": ".values.files",
         "save_model": ".values.files",
         "make_agent": ".search.agents",
         "evaluate": ".arena.evaluate",
@@ -44,7 +44,7 @@ __all__ = [
     "evaluate",
     "game",
     "make_agent",
-    "open_model",
+    "load_model",
     "save_model",
 ]
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from afterstate.games.errors import Mistake as Mistake
     from afterstate.search.agents import make_agent as make_agent
     from afterstate.values.files import Model as Model
-    from afterstate.values.files import open_model as open_model
+    from afterstate.values.files import load_model as load_model
     from afterstate.values.files import save_model as save_model
 
 

@@ -46,9 +46,9 @@ class Command:
 
 def run(command: Command) -> int:
     from afterstate.arena.tuning import keep_downgrade, tune_downgrade
-    from afterstate.values.files import SHIPPED, open_model
+    from afterstate.values.files import SHIPPED, load_model
 
-    model, quiet = open_model(command.model), command.json == "-"
+    model, quiet = load_model(command.model), command.json == "-"
     if model.path is not None and model.path.is_relative_to(SHIPPED) and not command.dry:
         raise Mistake("a model in the box stays as it is: add --dry, or give a model of your own")
     trials = tune_downgrade(

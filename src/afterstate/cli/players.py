@@ -12,9 +12,9 @@ def find_agent(spec: str, model: str | None, game: str | None) -> Agent:
     """The model says which game, unless only the game is given; players that ask no network need no model."""
     from afterstate import games
     from afterstate.search.agents import make_agent, needs_model
-    from afterstate.values.files import open_model
+    from afterstate.values.files import load_model
 
     if model is None and not needs_model(spec):
         return make_agent(spec, games.get(game or "2048"))
-    found = open_model(model, game)
+    found = load_model(model, game)
     return make_agent(spec, found.game, found)

@@ -28,7 +28,7 @@ PARTS = (Part("block", find_block, as_practised), Part("walls", find_walls, as_w
 
 def practice_wanted(spec: Spec, game: Game) -> tuple[Part, Model] | None:
     """What a player is to hand over, and to which model: block=FILE or walls=FILE; `best` has the box's."""
-    from afterstate.values.files import SHIPPED, SUFFIX, open_model
+    from afterstate.values.files import SHIPPED, SUFFIX, load_model
 
     wanted = {part.name: spec.options[part.name] for part in PARTS if part.name in spec.options}
     if not wanted and spec.best and game.name == "2048":
@@ -42,7 +42,7 @@ def practice_wanted(spec: Spec, game: Game) -> tuple[Part, Model] | None:
         raise Mistake(f"{spec.text!r} hands the same boards over twice: write block=… or walls=…")
     if part.name == "block" and "endgames" not in spec.options:
         raise Mistake(f"{spec.text!r} lays a block and cannot finish it: add endgames=512, which solves what follows")
-    model, practised = open_model(wanted[part.name]), f"2048-{part.name}"
+    model, practised = load_model(wanted[part.name]), f"2048-{part.name}"
     if model.game.name != practised:
         raise Mistake(
             f"{part.name}={wanted[part.name]} has learnt {model.game.name}: "

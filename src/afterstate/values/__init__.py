@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..games.lazy import lazily
 
 if TYPE_CHECKING:
-    from .files import Model, open_model, save_model, shipped_names
+    from .files import Model, load_model, save_model, shipped_names
     from .ntuple import Evaluator, evaluator
     from .patterns import NAMES, Network, drawing, parse_network
 
@@ -18,7 +18,7 @@ __all__ = [
     "Network",
     "drawing",
     "evaluator",
-    "open_model",
+    "load_model",
     "parse_network",
     "save_model",
     "shipped_names",
@@ -32,7 +32,7 @@ __getattr__ = lazily(
         "Network": ".patterns",
         "drawing": ".patterns",
         "evaluator": ".ntuple",
-        "open_model": ".files",
+        "load_model": ".files",
         "parse_network": ".patterns",
         "save_model": ".files",
         "shipped_names": ".files",

@@ -195,7 +195,7 @@ def map_tensor(path: Path, tensor: Mapping[str, Any], start: int, mode: Any = "r
     return np.memmap(path, kind, mode, start + tensor["data_offsets"][0], tuple(tensor["shape"]))
 
 
-def open_model(source: Path | str | None = None, game: Game | str | None = None) -> Model:
+def load_model(source: Path | str | None = None, game: Game | str | None = None) -> Model:
     """The model of a file, of a run folder (its best), or of a name that ships with the package.
 
     Without a source: the model that ships for `game`.
