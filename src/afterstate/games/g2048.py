@@ -187,9 +187,13 @@ def sum_of_tiles(board: Board, aux: np.uint64) -> np.uint64:
     return total
 
 
-@cache
 def game(four_rate: float = FOUR_RATE) -> Game:
-    """2048 with this share of fours among the new tiles."""
+    """2048 with this share of fours among the new tiles; the same object for the same share."""
+    return _game(float(four_rate))
+
+
+@cache
+def _game(four_rate: float) -> Game:
     four = chance_of(four_rate)
 
     @rule_for(four_rate, inline=True)

@@ -48,7 +48,15 @@ class Model:
     weights: Array  # [sets × entries + ages] float32, often a memory map
     of: str = "afterstates"  # what the value is of: afterstates or states
     training: Mapping[str, Any] = field(default_factory=dict)
-    path: Path | None = None
+    path: Path | None = None  # the file that holds these weights: a pickled model is no more than this
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r}: {self.game.key}, {self.network.name}, values of {self.of})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.path is not None:
+            return load_model, (self.path.resolve(), self.game)
+        return Model, (self.game, self.network, self.weights, self.of, dict(self.training))
 
     @cached_property
     def evaluator(self) -> Evaluator:
