@@ -252,10 +252,11 @@ def test_a_notebook_draws_positions():
 def test_a_notebook_draws_lists_of_positions_side_by_side():
     pytest.importorskip("IPython")
     code = (
-        "import sys, afterstate; draw = get_ipython().display_formatter.formatters['text/html']; draw.enabled = True; "
+        "import sys, afterstate; draw = get_ipython().display_formatter.formatters['text/html']; "
+        "draw.enabled = True; "
         "print(draw([1, 2]), draw([]), 'afterstate.games.play' in sys.modules); "  # other lists load nothing
-        "state = afterstate.game('threes').new(seed=1); mixed = (state, state.slide('up'))"
-        "; print(draw(mixed).count('<svg'), 'after up' in draw(mixed), draw([state, 1]), '2 more' in draw([state] * 50))"
+        "state = afterstate.game('threes').new(seed=1); mixed = (state, state.slide('up')); drawn = draw(mixed); "
+        "print(drawn.count('<svg'), 'after up' in drawn, draw([state, 1]), '2 more' in draw([state] * 50))"
     )
     command = [sys.executable, "-m", "IPython", "--no-banner", "--quick", "--colors=nocolor", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)

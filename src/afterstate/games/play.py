@@ -148,7 +148,7 @@ class State:
         >>> from afterstate import games
         >>> state = games.get("2048").new(seed=1).play("left")
         >>> state.text, state.game.parse(state.line) == state
-        ('1.../..../11../....', True)
+        ('..../2.../.1../....', True)
         """
         return text_of(self.game, self.board, self.aux)
 
@@ -217,9 +217,8 @@ def parse_state(game: Game, text: str) -> State:
     fields = dict(word.split("=", 1) for word in words if "=" in word)
     unknown = set(fields) - {"hint", "bag", "deck", *FIELDS}
     if unknown:
-        raise Mistake(
-            f"unknown word {sorted(unknown)[0]}= in a position: write hint=, bag=, deck=, score=, moves= or seed="
-        )
+        known = "hint=, bag=, deck=, score=, moves= or seed="
+        raise Mistake(f"unknown word {sorted(unknown)[0]}= in a position: write {known}")
     board = " ".join(word for word in words if "=" not in word)
     state = State(game, *game.read(_cells_of(game, board), fields))
     if game.score_is_value:

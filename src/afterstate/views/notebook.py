@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def drawing_of_list(items: Sequence[Any]) -> str | None:
     """Positions side by side, as HTML; None for a list of anything else, which is shown as ever."""
     if not items or not all(type(item).__module__ == PLAY for item in items):
         return None
-    draw = {"State": drawing, "Afterstate": drawing_of_afterstate}
+    draw: dict[str, Callable[..., str]] = {"State": drawing, "Afterstate": drawing_of_afterstate}
     drawn = [draw[type(item).__name__](item, SMALL) for item in items[:MOST]]
     more = f"<p>… and {len(items) - MOST} more</p>" if len(items) > MOST else ""
     return f'<div style="display:flex;flex-wrap:wrap;gap:8px">{"".join(drawn)}</div>{more}'
