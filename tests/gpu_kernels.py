@@ -35,10 +35,10 @@ from afterstate.search.agents import make_agent
 from afterstate.search.endgames import SNAKE, Endgames, make_overrule
 from afterstate.search.expectimax import best_of_values, make_expectimax, new_desk
 from afterstate.search.kinds import NOWHERE
-from afterstate.search.leaves import plain_leaves
 from afterstate.search.practice import PARTS, Part
 from afterstate.search.solving import solve
 from afterstate.values.files import Model, load_model, save_model
+from afterstate.values.functions import plain_function
 from afterstate.values.ntuple import evaluator
 from afterstate.values.patterns import parse_network
 
@@ -396,7 +396,7 @@ def some_games(lesson: Lesson, boards: int, crowded: list[list[int]] = CROWDED) 
 def searched_here(lesson: Lesson, search: Search, weights: Any, at: list[Any], place: int) -> Any:
     """The value of every move, by the search of the CPU."""
     of = "states" if lesson.of_states else "afterstates"
-    leaves = plain_leaves(
+    leaves = plain_function(
         lesson.game,
         f"{lesson.evaluator.network.key} in tests",
         lesson.evaluator.value,

@@ -42,6 +42,7 @@ from .interrupts import postponed
 Function = TypeVar("Function", bound=Callable[..., Any])
 Array: TypeAlias = np.ndarray[Any, Any]
 
+OUTSIDE = "outside:"  # in a key: code of the user's own, which may change; nothing that holds it is kept on disk
 COMPILED: bool = not config.DISABLE_JIT  # type: ignore[attr-defined]
 PACKAGE = Path(__file__).resolve().parent.parent
 # A room's code can only come from itself and from the rooms to its left.
@@ -97,6 +98,7 @@ class _Store(FunctionCache):
             (place, key, source_digest(_rooms_behind(function)), numba.__version__, sys.version_info[:2])
         )
         self._title = title
+        self._enabled = self._enabled and OUTSIDE not in repr(key)
 
     def _path(self, signature: object, codegen: Any) -> Path:
         text = repr((self._key, str(signature), codegen.magic_tuple()))

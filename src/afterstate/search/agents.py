@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 
@@ -19,10 +19,15 @@ from afterstate.games.chance import below, draw, seed_of
 from afterstate.games.compiler import kernel
 
 from .kinds import NO_MOVE
-from .specs import parse_spec
+from .specs import Spec, parse_spec
 
 if TYPE_CHECKING:
     from afterstate.values.files import Model
+    from afterstate.values.outside import OutsideValue
+
+    from .asking import AskingAgent
+
+    Value: TypeAlias = OutsideValue | Callable[..., Any]
 
 Memory: TypeAlias = tuple[Any, ...]
 FOUR = np.uint64(4)
@@ -83,18 +88,40 @@ def random_agent(game: Game) -> Agent:
     return Agent("random", game, ("random",), decide, lambda: (game.rows,))
 
 
-def make_agent(spec: str, game: Game, model: Model | None = None) -> Agent:
-    """The player that `spec` describes; those that need values take them from `model`."""
-    from . import players
+@overload
+def make_agent(spec: str, game: Game, model: Model | None = None) -> Agent: ...
+
+
+@overload
+def make_agent(spec: str, game: Game, model: Value) -> Agent | AskingAgent: ...
+
+
+def make_agent(spec: str, game: Game, model: Model | Value | None = None) -> Agent | AskingAgent:
+    """The player that `spec` describes; those that need values take them from `model`.
+
+    That is a model, or any function that says what boards are worth (values/outside.py).
+    """
+    from afterstate.values.outside import OutsideValue, adapted
 
     wanted = parse_spec(spec)
+    if wanted.needs_model and (isinstance(model, OutsideValue) or callable(model)):
+        from .asking import outside_agent
+
+        return outside_agent(wanted, game, adapted(model))
+    return agent_on(wanted, game, model)
+
+
+def agent_on(wanted: Spec, game: Game, model: Any) -> Agent:
+    """The compiled player on a model, or on a function in its place."""
+    from . import players
+
     if wanted.name == "random":
         return random_agent(game)
     if wanted.name == "rollouts":
         return players.rollouts_agent(wanted, game)
     if not wanted.needs_model:
         return players.uct_agent(wanted, game)
-    known = need_model(spec, model)
+    known = need_model(wanted.text, model)
     if wanted.name == "mcts":
         return players.mcts_agent(wanted, game, known)
     if wanted.name == "greedy" and players.downgrade_settings(wanted, game, known) == players.NO_DOWNGRADE:

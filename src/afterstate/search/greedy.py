@@ -12,25 +12,25 @@ from afterstate.games import Game
 from afterstate.games.board import Whole
 from afterstate.games.compiler import Array, kernel
 from afterstate.values.files import Model
+from afterstate.values.outside import value_function
 
 from .agents import Agent, Memory
 from .kinds import NO_MOVE
-from .leaves import network_leaves
 
 
 def greedy_agent(game: Game, model: Model) -> Agent:
-    slide, leaves = game.rules.slide, network_leaves(model)
+    slide, leaves = game.rules.slide, value_function(model, game)
     worth = leaves.after_value
-    key = ("greedy", game.key, model.network.key, model.of)
+    key = ("greedy", game.key, leaves.key)
 
-    @kernel(*key, "values", title=f"the values of {game.title} on {model.network.name}")
+    @kernel(*key, "values", title=f"the values of {game.title} on {leaves.name}")
     def values_of(memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
         for action in range(4):
             after, after_aux, reward = slide(memory[0], board, aux, action)
             if after != board:
                 out[action] = score + reward + worth(memory[1], memory[2], after, after_aux)
 
-    @kernel(*key, title=f"the greedy player of {game.title} on {model.network.name}")
+    @kernel(*key, title=f"the greedy player of {game.title} on {leaves.name}")
     def decide(
         memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64
     ) -> tuple[Whole, np.uint64]:

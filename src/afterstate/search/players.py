@@ -12,13 +12,14 @@ from afterstate.games import Game, Mistake
 from afterstate.games.board import Board, symmetry
 from afterstate.games.compiler import Array, kernel, rule_for
 from afterstate.values.folding import SMALLEST_HOLE
+from afterstate.values.functions import ValueFunction
+from afterstate.values.outside import value_function
 
 from . import downgrade as halving
 from .agents import Agent, Memory
 from .endgames import BLOCK, FEWEST, SNAKE, Chain, leave, make_overrule, turned_action
 from .expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
 from .kinds import NOWHERE, Number
-from .leaves import Leaves, network_leaves
 from .mcts import Settings, make_mcts
 from .mcts import new_tree as new_value_tree
 from .practice import Part, practice_wanted
@@ -102,7 +103,7 @@ def tables_wanted(spec: Spec, game: Game) -> list[tuple[Chain, int]]:
     return tables
 
 
-def make_search(game: Game, leaves: Leaves, mode: int, use_table: bool, narrow: bool) -> Callable[..., Any]:
+def make_search(game: Game, leaves: ValueFunction, mode: int, use_table: bool, narrow: bool) -> Callable[..., Any]:
     """`search(desk, plan, board, aux, out)`: values of the moves, by layers, by empty cells, or within a budget."""
     root_values, deepen, layers_for = make_expectimax(game, leaves, use_table, narrow)
 
@@ -152,7 +153,7 @@ def make_hand_over(
 
 def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
     """Greedy and expectimax, by layers, by empty cells, or by iterative deepening within a budget."""
-    plan, leaves, best_of = _expectimax_plan(spec, game, model), network_leaves(model), best_of_values()
+    plan, leaves, best_of = _expectimax_plan(spec, game, model), value_function(model, game), best_of_values()
     bits, width, tables = spec.whole("table", TABLE_BITS, 0, 28), depth_of(spec)[1], tables_wanted(spec, game)
     how = (LAYER_MODES[spec.unit], bits > 0, width < MOVES)
     kind: tuple[object, ...] = ("expectimax", game.key, leaves.key, *how, bool(tables))
@@ -161,7 +162,7 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
     practice = practice_wanted(spec, game)
     if practice:
         part, second = practice
-        practised = network_leaves(second)
+        practised = value_function(second, second.game)
         kind = (*kind, practised.key)
         look_ahead = make_hand_over(look_ahead, make_search(second.game, practised, *how), part, *kind)
 
@@ -170,12 +171,12 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
         look_ahead(memory, board, aux, out)
         overrule(memory[3], board, out)
 
-    @kernel(*kind, title=f"{spec.name} for {game.title} on {model.network.name}")
+    @kernel(*kind, title=f"{spec.name} for {game.title} on {leaves.name}")
     def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
         think(memory, board, aux, memory[2])
         return best_of(memory[2]), rng
 
-    @kernel("values", *kind, title=f"advice by {spec.name} for {game.title} on {model.network.name}")
+    @kernel("values", *kind, title=f"advice by {spec.name} for {game.title} on {leaves.name}")
     def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
         think(memory, board, aux, out)
         out += score
@@ -266,7 +267,7 @@ def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
     """Monte Carlo tree search with the network at the leaves."""
     if spec.unit == "d1":
         raise Mistake(f"{spec.text!r}: d1 plays random rollouts, so write mcts:d1, or mcts:400,leaf=value")
-    leaves = network_leaves(model)
+    leaves = value_function(model, game)
     tools, smaller, kind = make_mcts(game, leaves), make_smaller(game), ("mcts", game.key, leaves.key)
     search, root_values, most_visited = tools.search, tools.root_values, tools.most_visited
     settings = Settings(spec.number("c", 0.2, 0.0, 100.0), spec.number("trust", 1.0, 0.01, 1000.0))
@@ -280,12 +281,12 @@ def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
         board, aux = smaller(board, aux, plan[2], plan[3])
         return search(rows, weights, notes, tree, board, aux, rng, np.int64(plan[0]), plan[1], settings)
 
-    @kernel(*kind, title=f"Monte Carlo tree search for {game.title} on {model.network.name}")
+    @kernel(*kind, title=f"Monte Carlo tree search for {game.title} on {leaves.name}")
     def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
         rng = think(memory, board, aux, rng)
         return most_visited(memory[3]), rng
 
-    @kernel("values", *kind, title=f"advice by Monte Carlo tree search for {game.title} on {model.network.name}")
+    @kernel("values", *kind, title=f"advice by Monte Carlo tree search for {game.title} on {leaves.name}")
     def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
         think(memory, board, aux, rng)
         root_values(memory[3], memory[4], out)

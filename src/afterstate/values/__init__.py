@@ -9,6 +9,7 @@ from ..games.lazy import lazily
 if TYPE_CHECKING:
     from .files import Model, load_model, save_model, shipped_names
     from .ntuple import Evaluator, evaluator
+    from .outside import OutsideValue, batch_value, compiled_value
     from .patterns import NAMES, Network, drawing, parse_network
 
 __all__ = [
@@ -16,6 +17,9 @@ __all__ = [
     "Model",
     "NAMES",
     "Network",
+    "OutsideValue",
+    "batch_value",
+    "compiled_value",
     "drawing",
     "evaluator",
     "load_model",
@@ -29,6 +33,9 @@ __getattr__ = lazily(
         "Evaluator": ".ntuple",
         "Model": ".files",
         "NAMES": ".patterns",
+        "OutsideValue": ".outside",
+        "batch_value": ".outside",
+        "compiled_value": ".outside",
         "Network": ".patterns",
         "drawing": ".patterns",
         "evaluator": ".ntuple",
