@@ -28,12 +28,11 @@ GAMES, POINTS = 0, 1  # of the tally
 def make_step(options: argparse.Namespace) -> tuple[Any, Any]:
     """A step of all games in flight, compiled, and the network."""
     rules = game("2048")
-    network = parse_network(options.network, fold=options.fold.bit_length() - 1, fold_scale=1, by_age=options.by_age)
+    network = parse_network(options.network, fold=options.fold.bit_length() - 1, by_age=options.by_age)
     found = evaluator(rules, network)
     value, age_of, reads = found.value, found.age or found.offset, found.reads
-    fold: Any = found.fold
     slide, spawn, start = rules.rules.slide, rules.rules.spawn, rules.rules.start
-    locate, history = parts(rules, found, 0).locate, history_of(options.decay)
+    locate, history = parts(rules, found).locate, history_of(options.decay)
     decay, value_now, by_age = options.decay, options.value == "now", options.by_age
     age_rate, age_share = float(AGE_RATE / AGE_SHARE), float(AGE_SHARE)
 
@@ -50,8 +49,7 @@ def make_step(options: argparse.Namespace) -> tuple[Any, Any]:
         sums, hits, touched, ages, entries = room
         if value_now:
             error += value_then - value(weights, board, aux)
-        seen, seen_aux, _ = fold(board, aux)
-        locate(weights, seen, seen_aux, entries)
+        locate(weights, board, aux, entries)
         for i in range(reads):
             collect(sums, hits, touched, entries[i], error)
         if by_age:

@@ -21,7 +21,7 @@ import numpy as np
 
 from afterstate import games
 from afterstate.games.chance import seed_of
-from afterstate.games.compiler import kernel
+from afterstate.games.compiler import compiled
 from afterstate.search.agents import Agent, make_agent
 from afterstate.values.files import load_model
 
@@ -34,7 +34,7 @@ def make_play(agent: Agent) -> Callable[..., Any]:
     rules, decide = agent.game.rules, agent.decide
     deal, slide, spawn, largest, total = rules.deal, rules.slide, rules.spawn, rules.largest, rules.sum_of_tiles
 
-    @kernel("critical", agent.game.key, *agent.kind, title="games from here")
+    @compiled(title="games from here")
     def play(memory: Any, rows: Any, board: np.uint64, rng: np.uint64, goal: int) -> tuple[Any, int, Any]:
         board, aux, rng = deal(board, np.uint64(0), rng)
         board, aux, rng = deal(board, aux, rng)

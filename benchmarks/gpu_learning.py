@@ -75,7 +75,6 @@ def play(model: Model, spec: str, games: int) -> dict[str, Any]:
 def train(command: Command, config: TrainConfig, begin: float) -> tuple[Model, list[dict[str, Any]]]:
     """The trained model and the curve."""
     marks, curve, last = sorted(command.marks), [], dict[str, Any]()
-    greedy = "greedy,downgrade=off" if config.game == "2048" else "greedy"
     run = Run.begin(config, None)
     say(begin, "ready")
 
@@ -83,7 +82,7 @@ def train(command: Command, config: TrainConfig, begin: float) -> tuple[Model, l
         last.update(line)
         if marks and at.seconds >= marks[0]:
             marks.pop(0)
-            found = play(run.model(), greedy, command.games_at_marks)
+            found = play(run.model(), "greedy", command.games_at_marks)
             found |= {"seconds": at.seconds, "moves": at.moves, "training mean": last.get("mean")}
             curve.append(found)
             speed = at.moves / at.seconds / 1e6

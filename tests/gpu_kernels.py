@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from slow_batch import BatchLearner
 
 from afterstate import games
 from afterstate.arena.evaluate import Player
@@ -21,13 +22,11 @@ from afterstate.games.board import pack
 from afterstate.games.chance import seed_of
 from afterstate.games.errors import Mistake
 from afterstate.learning.ahead import make_ahead
-from afterstate.learning.batch import BatchLearner
 from afterstate.learning.config import TrainConfig
 from afterstate.learning.gpu.arrange import Arrangement
 from afterstate.learning.gpu.learner import GAMES_A_BLOCK, Learner
 from afterstate.learning.gpu.machine import SIMULATED, cuda
 from afterstate.learning.gpu.play import Boards, GpuPlayer
-from afterstate.learning.gpu.starts import DEPTH, MOVES_A_LEVEL
 from afterstate.learning.gpu.steps import Lesson
 from afterstate.learning.gpu.trainer import GpuTrainer
 from afterstate.learning.runs import Run, read_metrics
@@ -54,7 +53,6 @@ def lesson_of(game: str = "2048", network: str = SMALL, **options: Any) -> Lesso
         options.pop("by_hint", False),
         options.pop("fold", 0),
         options.pop("turned", True),
-        options.pop("fold_scale", 2),
         options.pop("by_age", False),
     )
     return Lesson(rules, evaluator(rules, parse_network(network, *shape)), **options)
@@ -118,9 +116,9 @@ LESSONS = {
 BY_HINT = ("threes-phone", "01,5")
 FOLDED = {
     "2048": lesson_of(coherence=True, fold=14),
-    "2048, with a stage": lesson_of(coherence=True, fold=14, stages=(14,)),
+    "2048, by age, tc(λ)": lesson_of(coherence=True, fold=14, by_age=True, history=2, decay=0.5),
     "phone, by hint": lesson_of(*BY_HINT, by_hint=True, fold=14, history=2, decay=0.5, coherence=True),
-    "phone, with a stage": lesson_of(*BY_HINT, by_hint=True, turned=False, fold=14, stages=(14,), coherence=True),
+    "phone, by hint, not turned": lesson_of(*BY_HINT, by_hint=True, turned=False, fold=14, coherence=True),
 }
 
 
@@ -172,84 +170,26 @@ def test_large_boards_are_seen_at_the_scale_of_smaller_ones(name: str) -> None:
     for _ in range(5):
         reference.step()
     assert_same(learner, reference)
-    board, _, scale = lesson.view(np.uint64(found["boards"][0]), np.uint64(0)) if lesson.view else (0, 0, 0)
-    assert (int(board) & 15, float(scale)) == (13, 2.0)
-    if lesson.evaluator.network.stages:  # all that was learnt was learnt in the stage of large boards
-        small, large = learner.host_weights().reshape(2, -1)
-        assert (small == small[0]).all()
-        assert (np.isfinite(large) & (large != small[0])).any()
-
-
-def test_finished_games_go_on_from_a_bookmark() -> None:
-    lesson = lesson_of(start="restart")
-    learner = Learner(lesson, GAMES_A_BLOCK, seed=3, weights=fresh(lesson))
-    learner.set_rate(0.1, restart=1.0)
-    found = learner.host_games()
-    found["mark_boards"][:], found["mark_scores"][:], found["mark_moves"][:] = NEARLY_OVER, 1000, 100
-    found["mark_due"][:] = 1000
-    found["boards"][:] = NEARLY_OVER
-    learner.set_games(found)
-    learner.run(3)
-    after = learner.host_games()
-    resumed = after["mark_resumed"] == 1
-    assert resumed.any()
-    assert (after["scores"][resumed] >= 1000).all()
-    assert (after["moves"][resumed] >= 100).all()
+    assert lesson.view is not None
+    assert int(lesson.view(np.uint64(found["boards"][0]), np.uint64(0))) & 15 == 13
 
 
 def test_games_begin_ahead_and_do_not_count() -> None:
-    lesson = lesson_of(*BY_HINT, by_hint=True, turned=False, stages=(14,), start="ahead", coherence=True)
+    lesson = lesson_of(*BY_HINT, by_hint=True, turned=False, stages=(14,), ahead=True, coherence=True)
     learner = Learner(lesson, GAMES_A_BLOCK, seed=3, weights=fresh(lesson))
     learner.set_rate(1.0)
     found = learner.host_games()
     ahead, rows = make_ahead(lesson.game, (14,)), lesson.game.rows
     expected = [ahead(rows, np.uint64(seed_of(np.uint64(3), np.uint64(g)))) for g in range(GAMES_A_BLOCK)]
     assert found["boards"].tolist() == [int(board) for board, *_ in expected]
-    assert found["mark_resumed"].tolist() == [given for *_, given in expected]
-    assert (found["scores"][found["mark_resumed"] == 1] >= 3**12).all()
+    assert found["given"].tolist() == [given for *_, given in expected]
+    assert (found["scores"][found["given"] == 1] >= 3**12).all()
     found["boards"][:] = pack([1] * 16)  # nothing merges
-    found["mark_resumed"][:] = np.arange(GAMES_A_BLOCK) % 2
+    found["given"][:] = np.arange(GAMES_A_BLOCK) % 2
     learner.set_games(found)
     learner.run(1)
     stats = learner.take_stats()
     assert (stats["games"], stats["replays"]) == (GAMES_A_BLOCK // 2, GAMES_A_BLOCK // 2)
-
-
-def test_the_carousel_starts_games_from_any_level_that_was_reached() -> None:
-    lesson = lesson_of(start="carousel")
-    learner = Learner(lesson, GAMES_A_BLOCK, seed=3, weights=fresh(lesson))
-    learner.set_rate(0.1, restart=1.0)
-    found = learner.host_games()
-    found["boards"][:] = NEARLY_OVER
-    found["moves"][:] = MOVES_A_LEVEL
-    found["moves"][0], found["scores"][0] = 5 * MOVES_A_LEVEL, 5000
-    learner.set_games(found)
-    learner.restock()
-    pool = learner.host_games()
-    assert pool["mark_levels"][0] == 6
-    assert list(pool["mark_counts"][:7]) == [0, GAMES_A_BLOCK - 1, 0, 0, 0, 1, 0]
-    assert (pool["mark_boards"][5, 0], pool["mark_scores"][5, 0]) == (NEARLY_OVER, 5000)
-    learner.run(40)
-    after = learner.host_games()
-    resumed = after["mark_resumed"] == 1
-    assert resumed.any()
-    assert (after["moves"][resumed] >= MOVES_A_LEVEL).all()
-
-
-def test_the_oldest_positions_of_the_pool_give_way() -> None:
-    lesson = lesson_of(start="carousel")
-    learner = Learner(lesson, GAMES_A_BLOCK, seed=3, weights=fresh(lesson))
-    found = learner.host_games()
-    found["mark_counts"][0], found["mark_places"][0] = DEPTH, DEPTH - 1
-    found["mark_scores"][0, :] = -1
-    found["scores"][:] = np.arange(1, GAMES_A_BLOCK + 1)
-    learner.set_games(found)
-    learner.restock()
-    pool = learner.host_games()
-    assert (pool["mark_counts"][0], pool["mark_places"][0]) == (DEPTH, GAMES_A_BLOCK - 1)
-    assert pool["mark_scores"][0, DEPTH - 1] == 1
-    assert list(pool["mark_scores"][0, : GAMES_A_BLOCK - 1]) == list(range(2, GAMES_A_BLOCK + 1))
-    assert (pool["mark_scores"][0, GAMES_A_BLOCK - 1 : DEPTH - 1] == -1).all()
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not() -> None:
@@ -368,12 +308,12 @@ SEARCHES = {
     "two layers": (lesson_of(), Search(2)),
     "three layers": (lesson_of(), Search(3)),
     "narrow, by age": (lesson_of(by_age=True), Search(4, 1, 0.15)),
-    "two moves, folded": (lesson_of(fold=14, fold_scale=1), Search(4, 2, 0.2)),
+    "two moves, folded": (lesson_of(fold=14), Search(4, 2, 0.2)),
     "of states": (lesson_of(of_states=True), Search(2)),
     "threes": (lesson_of("threes"), Search(3, 1, 0.2)),
     "phone": (lesson_of("threes-phone"), Search(2)),
     "phone by hint": (lesson_of("threes-phone", "01,5", by_hint=True, turned=False), Search(3, 1, 0.2)),
-    "phone by hint, folded": (FOLDED["phone, with a stage"], Search(3, 1, 0.2)),
+    "phone by hint, folded": (FOLDED["phone, by hint, not turned"], Search(3, 1, 0.2)),
 }
 
 
@@ -398,7 +338,6 @@ def searched_here(lesson: Lesson, search: Search, weights: Any, at: list[Any], p
     of = "states" if lesson.of_states else "afterstates"
     leaves = plain_function(
         lesson.game,
-        f"{lesson.evaluator.network.key} in tests",
         lesson.evaluator.value,
         weights,
         of,

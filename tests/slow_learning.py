@@ -51,8 +51,7 @@ class Table:
         stages = self.network.stages
         present = [tile in cells for tile in stages[:-1]] + [max(cells) >= tile for tile in stages[-1:]]
         if self.network.fold:
-            cells, folded = fold(cells, self.network.fold)
-            present = [tile in cells for tile in stages[:-1]] + [folded or max(cells) >= t for t in stages[-1:]]
+            cells = fold(cells, self.network.fold)
         stage = sum(1 << k for k, there in enumerate(present) if there)
         hint = min(aux & (3 if self.game.name == "threes" else 15), 4) - 1 if self.network.by_hint else 0
         if self.network.turned:
@@ -69,7 +68,14 @@ class Table:
         """Two sums of single precision side by side: rounding decides ties, so it has to be the same."""
         weights = [self.read(entry) for entry in self.entries(position)]
         half = len(weights) // 2
-        return sum(weights[:half], ZERO) + sum(weights[half:], ZERO)
+        return (sum(weights[:half], ZERO) + sum(weights[half:], ZERO)) * self.scale(position)
+
+    def scale(self, position: Position) -> Single:
+        """What the sum of the entries is times: a board that was folded is worth more than it looks."""
+        if not self.network.fold:
+            return Single(1)
+        cells = [int(position[0]) >> 4 * i & 15 for i in range(16)]
+        return Single(self.network.fold_scale ** fold(cells, self.network.fold)[1])
 
     def age(self, position: Position) -> int:
         board = int(position[0])
@@ -82,13 +88,14 @@ class Table:
         entries = self.entries(position)
         promoted = [self.read(entry) for entry in entries]
         self.weights.update(zip(entries, promoted))
-        step = Single(error) * Single(rate / self.network.reads)
+        error = Single(error) / self.scale(position)
+        step = error * Single(rate / self.network.reads)
         for entry in entries:
             share = Single(1)
             if coherent:
                 total, path = self.sums.setdefault(entry, [ZERO, ZERO])
                 share = abs(total) / path if path else Single(1)
-                self.sums[entry] = [total + Single(error), path + abs(Single(error))]
+                self.sums[entry] = [total + error, path + abs(error)]
             self.weights[entry] += step * share
             self.visits[entry] = self.visits.get(entry, 0) + 1
 
@@ -137,15 +144,14 @@ class Table:
         return visits
 
 
-def fold(cells: list[int], limit: int) -> tuple[list[int], bool]:
-    """All tiles above the largest hole one smaller, until the largest is below the limit; and whether any was."""
-    folded = False
+def fold(cells: list[int], limit: int) -> list[int]:
+    """All tiles above the largest hole one smaller, until the largest is below the limit."""
     while max(cells) >= limit:
         holes = [tile for tile in range(SMALLEST_HOLE, max(cells)) if tile not in cells]
         if not holes:
             break
-        cells, folded = [tile - 1 if tile > max(holes) else tile for tile in cells], True
-    return cells, folded
+        cells = [tile - 1 if tile > max(holes) else tile for tile in cells]
+    return cells
 
 
 def to_the_left(cells: list[int], action: int) -> list[int]:
@@ -183,6 +189,7 @@ class SlowGame:
         self.rewards: list[Single] = []  # on the way to each of them
         self.errors: list[Single] = []
         self.gain = ZERO  # since the last of them
+        self.score = self.points(board) if self.game.score_is_value else 0
 
     def look(self, table: Table, of_states: bool) -> bool:
         """What each legal move is worth: its reward, and the value of what it leads to. Are there any?"""
@@ -216,6 +223,7 @@ class SlowGame:
                 board, aux, placed, rng = self.game.rules.spawn(*after, self.rng)
                 if (int(board), int(aux)) == (int(then[0]), int(then[1])):
                     self.position, self.rng = (np.uint64(board), np.uint64(aux)), np.uint64(rng)
+                    self.score += reward + int(placed)
                     return after, reward, int(placed)
         raise AssertionError("the loop has made another move than the best one")
 
@@ -230,7 +238,8 @@ class SlowLearner:
     def __init__(self, config: TrainConfig, streams: Sequence[int] = (0, 1)) -> None:
         self.config, self.game = config, config.the_game
         self.table = Table(self.game, config.the_network, config.optimism)
-        self.coherent, self.decay, self.history = config.phase_list[0].coherent, config.trace, config.history
+        self.coherent, self.history = config.phase_list[0].coherent, config.history
+        self.decay = 1.0 if config.steps else config.decay
         self.slots = [SlowGame(self.game, seed_of(np.uint64(config.seed), np.uint64(k))) for k in streams]
 
     def begin_phase(self, coherent: bool, soften: bool = False) -> None:

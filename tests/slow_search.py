@@ -166,9 +166,9 @@ class Position:
     totals: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0, 0.0])
     outcomes: list[dict[tuple[int, int], Position]] = field(default_factory=lambda: [{}, {}, {}, {}])
 
-    def mean(self, action: int, trust: float) -> float:
-        """The mean of the returns and of the network's word, which counts as `trust` visits."""
-        return (self.totals[action] + trust * self.firsts[action]) / (self.counts[action] + trust)
+    def mean(self, action: int) -> float:
+        """The mean of the returns and of the network's word, which counts as one visit."""
+        return (self.totals[action] + self.firsts[action]) / (self.counts[action] + 1.0)
 
     def all_below(self) -> Iterator[Position]:
         """This position and all that are below it."""
@@ -189,7 +189,6 @@ class ValueTree:
     model: Model
     room: int
     c: float = 0.2
-    trust: float = 1.0
     root: Position | None = None
 
     def __post_init__(self) -> None:
@@ -247,13 +246,13 @@ class ValueTree:
         """PUCT with equal priors, on values scaled to the range seen in the tree."""
         scale = max(self.spread[1] - self.spread[0], 1e-6)
         explore = self.c * math.sqrt(position.visits + 1.0)
-        return position.mean(action, self.trust) / scale + explore / (1.0 + position.counts[action])
+        return position.mean(action) / scale + explore / (1.0 + position.counts[action])
 
     @property
     def most_visited(self) -> int:
-        """The better one of equals, the network's word counting as one visit."""
+        """The better one of equals."""
         root = self.root
-        return max(root.state.legal, key=lambda action: (root.counts[action], root.mean(action, 1.0)))
+        return max(root.state.legal, key=lambda action: (root.counts[action], root.mean(action)))
 
 
 # --- expectimax ---------------------------------------------------------------------------------------------------

@@ -45,15 +45,14 @@ def test_tiles_past_32768_count() -> None:
 @pytest.mark.parametrize("fold", [0, 9])
 def test_a_value_is_what_is_usual_and_what_the_tables_say(fold: int) -> None:
     game = games.get("2048")
-    plain = evaluator(game, parse_network("tiny", (), False, fold, True, 1))
-    e = evaluator(game, parse_network("tiny", (), False, fold, True, 1, by_age=True))
+    plain = evaluator(game, parse_network("tiny", (), False, fold))
+    e = evaluator(game, parse_network("tiny", (), False, fold, by_age=True))
     assert e.size == plain.size + AGES == e.tables_size + AGES
     weights = np.random.default_rng(2).normal(0, 10, e.size).astype(np.float32)
     for text, age in (("C123/..../..../....", 64), ("A12./..../..../....", 16), ("HHHH/HHHH/HHHH/HHHH", AGES - 1)):
         state = game.parse(text)
         expected = float(weights[plain.size + age]) + float(plain.value(weights, state.board, state.aux))
-        for value in (e.value, e.value_by_words):
-            assert float(value(weights, state.board, state.aux)) == pytest.approx(expected, rel=1e-5)
+        assert float(e.value(weights, state.board, state.aux)) == pytest.approx(expected, rel=1e-5)
 
 
 def test_files_keep_the_table_of_ages(tmp_path: Path) -> None:

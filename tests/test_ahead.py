@@ -11,7 +11,7 @@ import pytest
 
 from afterstate import games
 from afterstate.games import Mistake
-from afterstate.games.compiler import Array, rule_for
+from afterstate.games.compiler import Array, compiled
 from afterstate.learning.ahead import make_ahead
 from afterstate.learning.config import TrainConfig
 from afterstate.learning.cpu import CpuTrainer
@@ -26,7 +26,7 @@ def begin(name: str, stages: tuple[int, ...], number: int) -> list[tuple[list[in
     game = games.get(name)
     ahead = make_ahead(game, stages)
 
-    @rule_for("begin all", name, stages)
+    @compiled
     def begin_all(rows: Array, boards: Array, given: Array) -> None:
         rng = np.uint64(7)
         for i in range(boards.size):

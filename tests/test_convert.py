@@ -116,7 +116,7 @@ def test_round_trip(form: str, network: str, tmp_path: Path) -> None:
     export_model(back.model, tmp_path / "b", form, PLAIN)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     board = np.uint64(0xFEDC_BA98_7654_3210)
-    value = model.evaluator.value_by_words
+    value = model.evaluator.value
     assert value(back.model.weights, board, np.uint64(0)) == value(model.weights, board, np.uint64(0))
 
 
@@ -125,9 +125,7 @@ def test_value_is_the_sum_of_the_files_entries(cells: list[int], base: int) -> N
     network = parse_network("0125,012,5")
     model, tables = imported_in(base)
     expected = value_by_hand(network, tables, cells, base)
-    assert model.evaluator.value_by_words(model.weights, board_of(cells), np.uint64(0)) == pytest.approx(
-        expected, abs=0.1
-    )
+    assert model.evaluator.value(model.weights, board_of(cells), np.uint64(0)) == pytest.approx(expected, abs=0.1)
 
 
 CACHE: dict[int, tuple[Model, list[np.ndarray]]] = {}

@@ -207,13 +207,17 @@ def test_ctrl_c_after_the_last_game_is_not_forgotten() -> None:
     assert evaluate(random_player("2048"), 3).complete
 
 
+@pytest.mark.usefixtures("plain_ctrl_c")
 def test_progress_sees_the_figures_grow() -> None:
-    seen: list[int] = []
+    """It is told as long as games are played: here until it has seen three different figures."""
+    seen: list[tuple[int, float]] = []
 
     def progress(statistics: Statistics, seconds: float) -> None:
-        seen.append(statistics.games)
-        assert seconds >= 0
+        seen.append((statistics.games, seconds))
+        if len({games for games, _ in seen}) == 3:
+            signal.raise_signal(signal.SIGINT)
 
-    evaluate(random_player("2048"), 30_000, workers=2, progress=progress)
+    result = evaluate(random_player("2048"), 5_000_000, workers=2, progress=progress)
     assert seen == sorted(seen)
-    assert seen[-1] <= 30_000
+    assert len({games for games, _ in seen}) >= 3
+    assert seen[-1][0] <= result.statistics.games < 5_000_000

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from slow_batch import BatchLearner, batch_rate
 
 from afterstate import games
 from afterstate.cli import main
 from afterstate.games.errors import Mistake
-from afterstate.learning.batch import BatchLearner, batch_rate
 from afterstate.learning.gpu.available import require_gpu
 from afterstate.values.files import Model, save_model
 from afterstate.values.layout import layout_of

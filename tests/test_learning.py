@@ -74,7 +74,6 @@ def test_history_reaches_to_a_tenth() -> None:
     [
         ("0.1", (0.1, 0.1, 0.1)),
         ("0.5>0.01", (0.5, 0.255, 0.01)),
-        ("1>>0.01", (1, 0.1, 0.01)),
         ("0.1,0.01@0.5", (0.1, 0.01, 0.01)),
         ("1,1>0@0.5", (1, 1, 0)),
     ],
@@ -83,7 +82,7 @@ def test_schedules(text: str, rates: tuple[float, ...]) -> None:
     assert [parse_schedule(text).at(done) for done in (0, 0.5, 1)] == pytest.approx(rates)
 
 
-@pytest.mark.parametrize("text", ["fast", "0.1>", "1>>0", "0.1,0.2", "0.1@0.5", "1@2", "-1", ""])
+@pytest.mark.parametrize("text", ["fast", "0.1>", "1>>0.1", "0.1,0.2", "0.1@0.5", "1@2", "-1", ""])
 def test_wrong_schedules_are_refused(text: str) -> None:
     with pytest.raises(Mistake):
         parse_schedule(text)
@@ -99,7 +98,7 @@ def test_expectations_equal_the_mean_over_all_outcomes(name: str) -> None:
     assert isinstance(trainer, CpuTrainer)
     trainer.advance(3000, 1 << 40, 0.1)
     e, game, seat, weights = trainer.evaluator, trainer.game, trainer.seats[0], trainer.weights()
-    expect = expectation(game, trainer.network, "test")
+    expect = expectation(game, trainer.network)
     boards, auxes = (np.zeros(game.max_placements, np.uint64) for _ in range(2))
     shares, compared = np.zeros(game.max_placements), 0
     for _ in range(40):
@@ -142,8 +141,6 @@ def learnt(settings: dict[str, Any]) -> list[float]:
         ({"rule": "td", "steps": 3}, 12_500),
         ({"rule": "tc", "direction": "backward", "decay": 0.5}, 21_500),
         ({"rule": "td", "of": "states", "rate": "0.5", "games": 600}, 8_500),
-        ({"rule": "tc", "start": "restart"}, 25_500),
-        ({"rule": "tc", "start": "carousel"}, 23_500),
         ({"rule": "tc", "stages": "512"}, 13_500),
         ({"rule": "tc", "stages": "512", "by_age": True}, 13_500),
         ({"rule": "td", "fold": "512", "by_age": True, "threads": 2}, 12_500),
@@ -236,7 +233,6 @@ def test_too_much_memory_is_refused_before_it_is_taken() -> None:
         {"fold": "٤٠٩٦"},
         {"decay": 1},
         {"flight": 100},
-        {"fold_scale": 2},
         {"turned": False},
         {"game": "threes", "four_rate": 0.2},
         {"game": "2048-walls", "stages": "4096"},

@@ -34,6 +34,7 @@ def together(trainer: CpuTrainer, twin: slow.SlowLearner, turns: int, rate: floa
             made -= twin.turn(positions(trainer), rate)
         assert made == 0
         assert [slot.position for slot in twin.slots] == positions(trainer)
+        assert [slot.score for slot in twin.slots] == trainer.state()["seat0.score"].tolist()
 
 
 def same(found: Array, expected: Array) -> None:
@@ -65,15 +66,17 @@ EVERY_WAY: dict[str, dict[str, Any]] = {
     "td-3-step": {"rule": "td", "steps": 3},
     "by-age": {"rule": "tc", "decay": 0.5, "by_age": True},
     "stages": {"rule": "tc", "decay": 0.5, "stages": "16,64", "optimism": 100.0},
+    "fold-doubled": {"rule": "tc", "decay": 0.5, "fold": "256", "fold_scale": 2},
     "backward": {"rule": "td", **BACK},
     "backward-tc-0.5": {"rule": "tc", "decay": 0.5, **BACK},
     "backward-stages": {"rule": "td", "stages": "16,64", **BACK},
     "states": {"rule": "td", **STATES},
+    "states-fours": {"rule": "td", "four_rate": 0.5, **STATES},
     "states-stages-0.5": {"rule": "tc", "decay": 0.5, "stages": "16,64", **STATES},
     "states-backward": {"rule": "td", **STATES, **BACK},
     "threes-0.5": {"game": "threes", "rule": "tc", "decay": 0.5},
     "threes-by-hint": {"game": "threes", "rule": "td", "by_hint": True, "stages": "24", "by_age": True},
-    "threes-fold": {"game": "threes", "rule": "tc", "fold": "96", "stages": "96"},
+    "threes-fold": {"game": "threes", "rule": "tc", "fold": "96"},
     "threes-backward": {"game": "threes", "rule": "tc", "decay": 0.5, **BACK},
     "threes-backward-by-hint": {
         "game": "threes",

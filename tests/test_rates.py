@@ -81,7 +81,7 @@ def test_a_plain_rate_runs_over_the_whole_run() -> None:
 
 
 def test_soften_goes_on_where_tc_was() -> None:
-    trainer, _ = recorded(phases="tc:1:0.25,soften:0.5>>0.05:0.5,td:0.1:0.25")
+    trainer, _ = recorded(phases="tc:1:0.25,soften:0.5>0.05:0.5,td:0.1:0.25")
     assert [(coherent, softened) for _, coherent, softened in trainer.phases] == [
         (True, False),
         (True, True),
@@ -90,7 +90,7 @@ def test_soften_goes_on_where_tc_was() -> None:
     for (begun, _, _), share in zip(trainer.phases, (0, 0.25, 0.75)):
         assert share <= begun <= share + (STEP + 1) / MOVES
     for done, coherent, rate in trainer.rates:
-        by_hand = 1 if done < 0.25 else 0.5 * 0.1 ** (2 * done - 0.5) if done < 0.75 else 0.1
+        by_hand = 1 if done < 0.25 else 0.5 - 0.9 * (done - 0.25) if done < 0.75 else 0.1
         assert rate == pytest.approx(by_hand, rel=1e-9)
         assert coherent == (done < 0.75)
 

@@ -258,7 +258,7 @@ def test_a_plain_run_goes_on_with_phases(tmp_path: Path) -> None:
         (["--phases", "soften:1:1", "--games", "1000"], "goes on from a tc phase"),
         (["--phases", "tc:1:0.5", "--games", "1000"], "add up to 0.5, not to 1"),
         (["--network", "8x6"], "--network does not go with it"),
-        (["--fold-scale", "2"], "--fold-scale does not go with it"),
+        (["--by-age"], "--by-age does not go with it"),
         (["threes"], "learns 2048, not threes"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,

@@ -28,7 +28,7 @@ from afterstate.arena.scale import evaluate_on_ray, order_of
 from afterstate.arena.statistics import Statistics
 from afterstate.arena.sweep import claim, read_sweep
 from afterstate.arena.together import NO_LIMIT, TogetherTrainer, together
-from afterstate.arena.tune import sweep_on_ray
+from afterstate.arena.trials import sweep_on_ray
 from afterstate.games import Mistake
 from afterstate.learning.config import TrainConfig
 from afterstate.learning.runs import Progress, Run
@@ -142,10 +142,13 @@ def test_a_killed_worker_changes_nothing(head: str) -> None:
 
 
 def test_the_command_on_a_running_cluster(head: str, model: Model, tmp_path: Path) -> None:
-    words = ["evaluate", str(model.path), "--games", "30", "--seed", "5", "--style", "demo"]
+    words = ["evaluate", str(model.path), "--games", "30", "--seed", "5", "--json", "-"]
     local, spread = command(*words), command(*words, "--on", "ray", "--ray-address", head)
     assert spread.returncode == 0, spread.stderr
-    assert spread.stdout == local.stdout
+    found = [json.loads(result.stdout) for result in (local, spread)]
+    for figures in found:
+        assert [figures.pop(name) for name in ("seconds", "moves_per_second", "workers")]
+    assert found[0] == found[1]
 
 
 def test_ctrl_c_keeps_what_was_played_and_nobody_plays_on(head: str, tmp_path: Path) -> None:
@@ -308,16 +311,13 @@ block = 100
 seed = 2
 games = {games}
 [grid]
-rate = [0.1, 0.0001]
-[stop]
-grace = 0.25
-keep = 2
+rate = [0.1, 0.05]
 """
 
 
 def test_a_sweep_goes_on_after_its_driver_was_killed(head: str, tmp_path: Path) -> None:
     grid, out = tmp_path / "grid.toml", tmp_path / "out"
-    grid.write_text(GRID.format(games=20_000).split("[stop]")[0].replace("0.0001]", "0.05]"))
+    grid.write_text(GRID.format(games=20_000))
     words = ["sweep", str(grid), "--out", str(out), "--on", "ray", "--ray-address", head]
     with subprocess.Popen(
         [sys.executable, "-m", "afterstate", *words],
@@ -337,23 +337,28 @@ def test_a_sweep_goes_on_after_its_driver_was_killed(head: str, tmp_path: Path) 
     assert [trial["games"] for trial in result["trials"]] == [20_000, 20_000]
 
 
-def test_hopeless_trials_are_stopped(head: str, tmp_path: Path) -> None:
-    grid, out = tmp_path / "grid.toml", tmp_path / "out"
-    grid.write_text(GRID.format(games=2_000))
-    sweep = read_sweep(grid, out)
-    claim(sweep, grid)
-    best = sweep.trials[0].open()
-    best.train()
-    told: list[str] = []
-    before = signal.getsignal(signal.SIGINT)
-    sweep_on_ray(sweep, head, note=told.append)
-    assert signal.getsignal(signal.SIGINT) is before
+def test_a_sweep_whose_folder_a_node_does_not_see_says_so(head: str, tmp_path: Path) -> None:
+    grid = tmp_path / "grid.toml"
+    grid.write_text(GRID.format(games=300))
+    with pytest.raises(Mistake, match="on a disk that all nodes share"):
+        sweep_on_ray(read_sweep(grid, tmp_path / "nowhere"), head)
+
+
+def test_trials_on_a_cluster_are_those_of_one_machine(head: str, tmp_path: Path) -> None:
+    grid, told = tmp_path / "grid.toml", list[str]()
+    grid.write_text(GRID.format(games=300))
+    here, there = (read_sweep(grid, tmp_path / where) for where in ("here", "there"))
+    for sweep in (here, there):
+        claim(sweep, grid)
+    for trial in here.trials:
+        trial.open().train()
+    sweep_on_ray(there, head, note=told.append)
     assert len(told) == 2
-    states = {result["settings"]["rate"]: result["state"] for result in sweep.summary()}
-    assert states == {"0.1": "finished", "0.0001": "stopped"}
-    assert sweep.trials[1].standing().done < 1
-    assert load_model(sweep.trials[1].folder).network.name == "tiny"
-    assert sweep.waiting() == []
+    assert there.waiting() == []
+    for ours, theirs in zip(here.trials, there.trials):
+        assert np.array_equal(load_model(ours.folder).weights, load_model(theirs.folder).weights)
+    sweep_on_ray(there, head, note=told.append)
+    assert len(told) == 2
 
 
 def test_what_other_threads_say_stays_out_of_the_result(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from slow_search import by_definition, leaf
 from afterstate import games
 from afterstate.arena.evaluate import evaluate
 from afterstate.search.agents import make_agent
-from afterstate.search.expectimax import AUTO_LAYERS, MOST_LAYERS, NODES
+from afterstate.search.expectimax import MOST_LAYERS, NODES
 from afterstate.search.specs import parse_spec
 from afterstate.values.files import Model
 from afterstate.values.patterns import parse_network
@@ -219,17 +219,6 @@ def test_a_time_limit_finishes_some_rounds() -> None:
     values = make_agent("expectimax:20ms", model.game, model).values(state)
     assert [v is None for v in values] == [v is None for v in by_definition(model, state, 1)]
     assert all(v is None or math.isfinite(v) for v in values)
-
-
-def test_auto_looks_farther_the_fuller_the_board() -> None:
-    model = tiny_model("2048")
-    for text in ("1.23/2345/.987/3A12", "1..1/21.3/3.34/9ABC"):
-        state = model.game.parse(text)
-        layers = AUTO_LAYERS["2048"][state.cells.count(0)]
-        auto = make_agent("expectimax:auto", model.game, model).values(state)
-        assert auto == make_agent(f"expectimax:{layers}", model.game, model).values(state)
-    for table in AUTO_LAYERS.values():
-        assert list(table) == sorted(table, reverse=True)
 
 
 def test_too_many_layers_is_a_mistake() -> None:

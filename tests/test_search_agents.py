@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,21 +11,19 @@ from hypothesis import strategies as st
 from test_search import tiny_model
 
 from afterstate import games
-from afterstate.arena.tuning import Trial, keep_downgrade, tune_downgrade
 from afterstate.games import Mistake
 from afterstate.search.agents import make_agent, needs_model
-from afterstate.search.downgrade import downgrade, exponent_of, threshold_of
-from afterstate.search.players import NO_DOWNGRADE, downgrade_settings
+from afterstate.search.downgrade import NEVER, downgrade, exponent_of
+from afterstate.search.players import downgrade_threshold
 from afterstate.search.specs import BUDGETS, parse_spec
-from afterstate.values.files import load_model, save_model
 
 GAME = games.get("2048")
 
 
-def halved(tiles: str, threshold: int, hole: int = 2) -> list[int]:
+def halved(tiles: str, threshold: int) -> list[int]:
     """The tiles of the board that is searched instead of this one."""
     state = GAME.parse(tiles)
-    board, aux = downgrade(state.board, state.aux, exponent_of(threshold), exponent_of(hole))
+    board, aux = downgrade(state.board, state.aux, exponent_of(threshold))
     return replace(state, board=np.uint64(board), aux=np.uint64(aux)).cells
 
 
@@ -43,8 +40,8 @@ def test_below_the_threshold_nothing_happens() -> None:
 
 def test_a_hole_that_is_too_small_does_not_count() -> None:
     board = "4096 2048 1024 512 / 256 128 64 32 / 16 4 2 0 / 0 0 0 0"  # only 8 is missing
-    assert halved(board, 4096, hole=64) == GAME.parse(board).cells
-    assert halved(board, 4096, hole=8)[0] == 2048
+    assert halved(board, 4096) == GAME.parse(board).cells
+    assert halved(board.replace("64", "0"), 4096)[0] == 2048
 
 
 def test_a_full_chain_has_no_hole() -> None:
@@ -58,42 +55,30 @@ def test_tiles_past_32768_come_down_to_the_threshold() -> None:
     assert halved("65536 16384 512 2 / 0 0 0 0 / 0 0 0 0 / 0 0 0 0", 32768)[:3] == [32768, 16384, 512]
 
 
-@given(st.lists(st.integers(0, 16), min_size=16, max_size=16), st.integers(3, 17), st.integers(1, 8))
-def test_both_boards_have_the_same_moves(cells: list[int], threshold: int, hole: int) -> None:
+@given(st.lists(st.integers(0, 16), min_size=16, max_size=16), st.integers(3, 17))
+def test_both_boards_have_the_same_moves(cells: list[int], threshold: int) -> None:
     board, aux = GAME.read(cells, {})
-    small, small_aux = (np.uint64(x) for x in downgrade(board, aux, threshold, hole))
+    small, small_aux = (np.uint64(x) for x in downgrade(board, aux, threshold))
     real = replace(GAME.new(), board=board, aux=aux)
     searched = replace(GAME.new(), board=small, aux=small_aux)
     assert searched.legal == real.legal
     assert [s > 0 for s in searched.cells] == [s > 0 for s in real.cells]
 
 
-def test_the_threshold_lies_one_tile_below_the_wall() -> None:
-    assert threshold_of(GAME, {2048: 0.99, 4096: 0.95, 8192: 0.8, 16384: 0.05}) == 8192
-    assert threshold_of(GAME, {8192: 0.95, 16384: 0.81, 32768: 0.0003}) == 16384
-    assert threshold_of(GAME, {}) is None
-    with pytest.raises(Mistake, match="2048"):
-        threshold_of(games.get("threes"), {384: 1.0})
-
-
-def test_settings_come_from_the_words_then_from_the_model() -> None:
-    plain = tiny_model("2048")
-    tuned = replace(plain, training={"downgrade": {"threshold": 8192, "hole": 512}})
-    assert downgrade_settings(parse_spec("greedy"), GAME, plain) == NO_DOWNGRADE
-    assert downgrade_settings(parse_spec("greedy"), GAME, tuned) == (13, 9)
-    assert downgrade_settings(parse_spec("greedy,downgrade=off"), GAME, tuned) == NO_DOWNGRADE
-    assert downgrade_settings(parse_spec("expectimax:2,downgrade=16384,hole=64"), GAME, tuned) == (14, 6)
+def test_the_threshold_is_the_tile_that_was_written() -> None:
+    assert downgrade_threshold(parse_spec("greedy"), GAME) == NEVER
+    assert downgrade_threshold(parse_spec("greedy,downgrade=8192"), GAME) == 13
+    assert downgrade_threshold(parse_spec("expectimax:2,downgrade=16384"), GAME) == 14
 
 
 def test_a_downgraded_player_searches_the_smaller_board() -> None:
     model = tiny_model("2048")
     real = GAME.parse("8192 4096 1024 512 / 2 4 8 16 / 0 4 0 2 / 0 0 0 0")
     small = GAME.parse("4096 2048 1024 512 / 2 4 8 16 / 0 4 0 2 / 0 0 0 0")
-    for spec in ("expectimax:2", "mcts:50,leaf=value"):
-        plain = make_agent(spec, GAME, model)
-        shrunk = make_agent(f"{spec},downgrade=8192", GAME, model)
-        assert shrunk.values(real) == plain.values(small)
-        assert shrunk.choose(real) == plain.choose(small)
+    plain = make_agent("expectimax:2", GAME, model)
+    shrunk = make_agent("expectimax:2,downgrade=8192", GAME, model)
+    assert shrunk.values(real) == plain.values(small)
+    assert shrunk.choose(real) == plain.choose(small)
     assert make_agent("greedy,downgrade=8192", GAME, model).choose(real) in real.legal
 
 
@@ -104,7 +89,6 @@ def test_a_downgraded_player_searches_the_smaller_board() -> None:
         ("expectimax:200ms", 0.2, "s"),
         ("expectimax:1.5s", 1.5, "s"),
         ("expectimax:5000nodes", 5000, "nodes"),
-        ("expectimax:auto", 0, "auto"),
         ("mcts:d1", 0, "d1"),
         ("mcts:1s,leaf=value,c=0.3", 1, "s"),
         ("rollouts:100", 100, ""),
@@ -133,7 +117,6 @@ def test_specs_are_read(text: str, budget: float, unit: str) -> None:
         ("expectimax:3,table=x", "from 0 to 28"),
         ("expectimax:99", "at most"),
         ("mcts:400,leaf=network", "rollouts or value"),
-        ("mcts:400,trust=2", "leaf=value"),
         ("mcts:d1,leaf=value", "mcts:d1"),
         ("mcts:nodes", "iterations"),
         ("rollouts:-3", "random games"),
@@ -141,7 +124,7 @@ def test_specs_are_read(text: str, budget: float, unit: str) -> None:
         ("best:3", "no budget"),
         ("best,prune=0.1", "table=…, endgames=…"),
         ("greedy,downgrade=3000", "no tile of 2048"),
-        ("greedy,downgrade=no", "downgrade=off"),
+        ("greedy,downgrade=no", "downgrade=8192"),
     ],
 )
 def test_wrong_specs_say_what_would_be_right(text: str, says: str) -> None:
@@ -162,31 +145,3 @@ def test_who_needs_a_model() -> None:
     assert asking == ["best", "greedy", "expectimax"]
     assert needs_model("mcts:10,leaf=value")
     assert not needs_model("human")
-
-
-def test_tuning_plays_without_then_below_the_wall() -> None:
-    trials = tune_downgrade(tiny_model("2048"), games=20, seed=2)
-    assert len({(trial.threshold, trial.hole) for trial in trials}) == len(trials)
-    assert [trial.mean for trial in trials] == sorted((trial.mean for trial in trials), reverse=True)
-    assert any(trial.threshold is None for trial in trials)
-    with pytest.raises(Mistake, match="2048"):
-        tune_downgrade(tiny_model("threes"), games=1)
-
-
-def test_only_a_sure_gain_is_kept_in_the_model(tmp_path: Path) -> None:
-    path = save_model(tiny_model("2048"), tmp_path / "tiny.safetensors")
-    plain, lucky, sure = Trial(None, None, 1000.0, 10.0), Trial(512, 64, 1010.0, 10.0), Trial(512, 64, 1100.0, 10.0)
-    assert keep_downgrade(load_model(path), [lucky, plain]) is None
-    assert downgrade_settings(parse_spec("greedy"), GAME, load_model(path)) == NO_DOWNGRADE
-    assert keep_downgrade(load_model(path), [sure, plain]) == path
-    assert downgrade_settings(parse_spec("greedy"), GAME, load_model(path)) == (9, 6)
-
-
-def test_a_gain_is_sure_beyond_two_errors_of_the_difference() -> None:
-    """The errors of both: 2 · √(30² + 40²) = 100. Either alone would let a smaller gain pass."""
-    plain = Trial(None, None, 1000.0, 40.0)
-    assert not Trial(512, 64, 1099.0, 30.0).beats(plain)
-    assert not Trial(512, 64, 1100.0, 30.0).beats(plain)
-    assert Trial(512, 64, 1101.0, 30.0).beats(plain)
-    assert not plain.beats(Trial(512, 64, 901.0, 30.0))
-    assert plain.beats(Trial(512, 64, 899.0, 30.0))

@@ -141,17 +141,15 @@ def test_the_tree_on_leaves_is_that_of_the_slow_twin(name: str, iterations: int)
 
 
 @every_game
-def test_the_tree_explores_and_trusts_as_it_is_told(name: str) -> None:
+def test_the_tree_explores_as_it_is_told(name: str) -> None:
     model = tiny_model(name)
-    agent = make_agent("mcts:80,leaf=value,c=1.5,trust=6", model.game, model)
+    agent = make_agent("mcts:80,leaf=value,c=1.5", model.game, model)
     state, memory = model.game.parse(STARTS[name][0] + " score=300"), agent.new_memory()
-    slow = ValueTree(model, room=648, c=1.5, trust=6.0)
+    slow = ValueTree(model, room=648, c=1.5)
     slow.search(state, dice_of(state), 80)
     values = agent.values(state, memory)
     assert_same_positions(memory[3], mcts.ROOT, slow.root)
-    assert values == final(
-        state, [None if after is None else slow.root.mean(after.action, 6.0) for after in state.slides]
-    )
+    assert values == final(state, [None if after is None else slow.root.mean(after.action) for after in state.slides])
 
 
 @every_game

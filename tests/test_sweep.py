@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from afterstate.arena.sweep import STOPPED, Sweep, claim, read_sweep
+from afterstate.arena.sweep import Sweep, claim, read_sweep
 from afterstate.cli import main
 from afterstate.cli.sweep import table
 from afterstate.games import Mistake
@@ -69,8 +69,6 @@ def test_random_draws_stay_in_their_ranges_and_the_same(tmp_path: Path) -> None:
         (f"{COMMON}[tune]\nrate = [1]\n", "has the parts"),
         (f"{COMMON}[random]\ntrials = 0\n", "trials in"),
         (f"{COMMON}[random]\nrate = {{ low = 0, high = 1, log = true }}\n", "a list of values or"),
-        (f"{COMMON}[grid]\nrate = [0.1]\n[stop]\ngrace = 0\n", "grace is a share"),
-        (f"{COMMON}[grid]\nrate = [0.1]\n[stop]\nlater = 1\n", "grace and keep"),
         ("[grid]\nrate = [0.1]\n", "how long"),
         (f"{COMMON}[grid]\nseed = [{','.join(map(str, range(101)))}]\n[random]\ntrials = 100\n", "too many"),
     ],
@@ -100,21 +98,19 @@ def test_a_sweep_on_this_machine_is_not_done_twice(tmp_path: Path, capsys: pytes
     assert "holds another sweep" in capsys.readouterr().err
 
 
-def test_an_interrupted_trial_is_resumed_and_a_stopped_one_is_not(tmp_path: Path) -> None:
+def test_an_interrupted_trial_is_resumed(tmp_path: Path) -> None:
     sweep = sweep_of(tmp_path, f"{COMMON}[grid]\nrate = [0.1, 0.01]\n")
     run = sweep.trials[0].open()
     while not run.step():
         pass
     run.checkpoint()
     run.close()
-    sweep.trials[1].folder.mkdir(parents=True)
-    (sweep.trials[1].folder / STOPPED).touch()
-    assert sweep.waiting() == sweep.trials[:1]
-    assert {result["state"] for result in sweep.summary()} == {"begun", "stopped"}
+    assert sweep.waiting() == sweep.trials
+    assert {result["state"] for result in sweep.summary()} == {"begun", "waiting"}
     again = sweep.trials[0].open()
     assert 0 < again.done < 1
     again.train()
-    assert sweep.waiting() == []
+    assert sweep.waiting() == sweep.trials[1:]
     games = [line["games"] for line in sweep.trials[0].lines]
     assert games == sorted(set(games))
     assert games[-1] >= 60

@@ -80,7 +80,6 @@ def test_value_is_the_sum_over_patterns_and_symmetries(board: np.uint64) -> None
     e, weights = weights_for("012,0145,12569,0125a")
     expected = slow_value(weights, e.layout, int(board))
     assert float(e.value(weights, board, NO_AUX)) == pytest.approx(expected, abs=1e-3)
-    assert float(e.value_by_words(weights, board, NO_AUX)) == pytest.approx(expected, abs=1e-3)
 
 
 @given(BOARDS, st.integers(0, 7))

@@ -63,7 +63,7 @@ def good_models(folder: Path) -> list[bytes]:
                 network,
                 weights,
                 "states" if by_hint else "afterstates",
-                {"games": 3, "downgrade": {"threshold": 32768, "hole": 64}},
+                {"games": 3},
             )
             found.append(save_model(model, folder / "good.safetensors", packed).read_bytes())
     return found

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from afterstate import games
 from afterstate.games import Game
-from afterstate.games.compiler import kernel
+from afterstate.games.compiler import compiled
 from perft.positions import GAMES, read_file
 
 AT_ONCE = 1 << 14  # positions expanded in one call
@@ -30,7 +30,7 @@ def expander(game: Game) -> Callable[..., Any]:
     slide, placements, draws = game.rules.slide, game.rules.placements, game.rules.draws
     max_placements, max_draws = game.max_placements, game.max_draws
 
-    @kernel("perft", game.key, title=f"perft of {game.name}")
+    @compiled(title=f"perft of {game.name}")
     def expand(rows: Any, boards: Any, auxes: Any, next_boards: Any, next_auxes: Any) -> int:
         placed, landed = np.empty(max_placements, np.uint64), np.empty(max_placements, np.uint64)
         drawn, shares = np.empty(max_draws, np.uint64), np.empty(max(max_placements, max_draws), np.float64)

@@ -13,7 +13,7 @@ import numpy as np
 from afterstate.games import Game, Mistake, State
 from afterstate.games.board import ACTIONS
 from afterstate.games.chance import seed_of
-from afterstate.games.compiler import Array, kernel
+from afterstate.games.compiler import Array, compiled
 from afterstate.search.agents import Agent, Memory
 from afterstate.search.kinds import NO_MOVE
 
@@ -133,7 +133,7 @@ def _play_on(
     after = state.slide(action)
     rngs = np.array([seed_of(state.rng, np.uint64(i + 2)) for i in range(games)], np.uint64)
     results = np.zeros((games, 2), np.int64)
-    loop = _make_play_on(agent.game, agent.decide, agent.kind, agent.spec)
+    loop = _make_play_on(agent.game, agent.decide, agent.spec)
     for i in range(games):  # one at a time: between them Ctrl-C is heard
         start = after.board, after.aux, state.score + after.reward
         loop(memory, state.game.rows, *start, rngs[i : i + 1], results[i : i + 1])
@@ -142,10 +142,10 @@ def _play_on(
 
 
 @lru_cache(maxsize=LOOPS)  # machine code that was loaded is never given back, and questions may come without end
-def _make_play_on(game: Game, decide: Callable[..., Any], kind: tuple[object, ...], spec: str) -> Callable[..., Any]:
+def _make_play_on(game: Game, decide: Callable[..., Any], spec: str) -> Callable[..., Any]:
     slide, spawn, largest = game.rules.slide, game.rules.spawn, game.rules.largest
 
-    @kernel("play on", game.key, *kind, title=f"games of {game.title} played on by {spec}")
+    @compiled(title=f"games of {game.title} played on by {spec}")
     def play_on(
         memory: Memory, rows: Array, after: np.uint64, aux: np.uint64, score: int, rngs: Array, results: Array
     ) -> None:

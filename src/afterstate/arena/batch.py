@@ -15,7 +15,7 @@ import numpy as np
 from afterstate.games import Game, State, get
 from afterstate.games.board import LOW_NIBBLES, NIBBLE, S4, S8, S16, S32, TWO, ZERO, Board
 from afterstate.games.chance import seed_of
-from afterstate.games.compiler import Array, kernel, rule, rule_for
+from afterstate.games.compiler import Array, compiled
 from afterstate.games.legal import legal_of, moving_rows
 
 LOW_32 = np.uint64(0xFFFF_FFFF)
@@ -48,7 +48,7 @@ class Seen(NamedTuple):
     illegal: Array  # [N] bool: the action was illegal and changed nothing
 
 
-@rule
+@compiled
 def bytes_of(half: np.uint64) -> np.uint64:
     """Eight nibbles as eight bytes."""
     half = (half | (half << S16)) & PAIRS
@@ -56,7 +56,7 @@ def bytes_of(half: np.uint64) -> np.uint64:
     return (half | (half << S4)) & LOW_NIBBLES
 
 
-@rule
+@compiled
 def doublings(aux: np.uint64) -> np.uint64:
     """2048: two bits a cell count the doublings above 32768; those of eight cells as eight bytes."""
     found = ZERO
@@ -65,19 +65,19 @@ def doublings(aux: np.uint64) -> np.uint64:
     return found
 
 
-@rule
+@compiled
 def no_extras(aux: np.uint64) -> np.uint64:
     return ZERO
 
 
-@rule
+@compiled
 def hint_and_bag(aux: np.uint64) -> np.uint64:
     """Threes!: the hint, and which of 1, 2, 3 are in the bag."""
     bag = (aux >> TWO) & SEVEN
     return (aux & THREE) | (((bag * FOUR_BYTES) & LOW_BIT_OF_FOUR) << S32)
 
 
-@rule
+@compiled
 def window_and_deck(aux: np.uint64) -> np.uint64:
     """Phone Threes!: the one to three values of the hint, and how many 1, 2, 3 are in the deck."""
     smallest, size = aux & NIBBLE, (aux >> S4) & THREE
@@ -115,7 +115,7 @@ def _view(game: Game) -> Callable[..., Any]:
     """A compiled function (rows, moving, board, aux) -> cells, cells, extras, legal moves."""
     legal, extras_of, large_tiles = legal_of(game), extras_in(game).of, game.name == "2048"
 
-    @rule_for(game.key)
+    @compiled
     def view(rows: Array, moving: Array, board: Board, aux: np.uint64) -> tuple[Any, Any, Any, Any]:
         low, high = bytes_of(board & LOW_32), bytes_of(board >> S32)
         if large_tiles and aux != ZERO:
@@ -131,7 +131,7 @@ def _begin(game: Game) -> Callable[..., None]:
     start, value_of_board, view = game.rules.start, game.rules.value_of_board, _view(game)
     score_is_value = game.score_is_value
 
-    @kernel(game.key, title=f"the {game.title} environments")
+    @compiled(title=f"the {game.title} environments")
     def begin(rows: Array, moving: Array, p: Positions, seen: Seen, chosen: Array, deal: bool) -> None:
         for i in range(len(chosen)):
             if not chosen[i]:
@@ -156,7 +156,7 @@ def _step(game: Game) -> Callable[..., None]:
     value_of_board, view = game.rules.value_of_board, _view(game)
     score_is_value = game.score_is_value
 
-    @kernel(game.key, title=f"the {game.title} environments")
+    @compiled(title=f"the {game.title} environments")
     def step(rows: Array, moving: Array, p: Positions, seen: Seen, actions: Array, limit: int, restart: bool) -> None:
         # Arrays are taken out of their tuples once: inside the loop that would count references.
         boards, auxes, rngs, scores, steps, done = p

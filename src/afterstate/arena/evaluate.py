@@ -21,7 +21,7 @@ import numpy as np
 from afterstate.games import PRACTICE, Game, Mistake
 from afterstate.games.board import Whole
 from afterstate.games.chance import seed_of
-from afterstate.games.compiler import Array, kernel, rule
+from afterstate.games.compiler import Array, compiled
 from afterstate.search.agents import Agent, Memory
 
 from .records import Place, Record, Slide
@@ -34,13 +34,13 @@ LOOPS = 64  # of players, that stay at hand
 PLAYER_STREAMS = np.uint64(1 << 63)
 
 
-@rule
+@compiled
 def chance_in(seed: np.uint64, index: Whole) -> np.uint64:
     """The generator of chance in game `index` under `seed`."""
     return seed_of(seed, np.uint64(index))
 
 
-@rule
+@compiled
 def dice_in(seed: np.uint64, index: Whole) -> np.uint64:
     """The generator of the player's own dice in that game."""
     return seed_of(seed, np.uint64(index) | PLAYER_STREAMS)
@@ -64,16 +64,16 @@ class Played:
 
 def make_player(agent: Agent) -> Callable[..., Any]:
     """The loop that plays games `first`, `first` + 1, … with this agent, compiled as one piece."""
-    return _player_of(agent.game, agent.decide, agent.kind, agent.spec)
+    return _player_of(agent.game, agent.decide, agent.spec)
 
 
 @lru_cache(maxsize=LOOPS)  # machine code that was loaded is never given back
-def _player_of(game: Game, decide: Callable[..., Any], kind: tuple[object, ...], spec: str) -> Callable[..., Any]:
+def _player_of(game: Game, decide: Callable[..., Any], spec: str) -> Callable[..., Any]:
     start, slide, spawn = game.rules.start, game.rules.slide, game.rules.spawn
     value_of_board, largest_tile = game.rules.value_of_board, game.rules.largest
     score_is_value = game.score_is_value
 
-    @kernel("play", game.key, *kind, title=f"games of {game.title} for {spec}")
+    @compiled(title=f"games of {game.title} for {spec}")
     def play(
         memory: Memory, rows: Array, seed: np.uint64, first: int, results: Array, actions: Array, stop: Array
     ) -> int:
@@ -317,7 +317,7 @@ def make_replayer(game: Game) -> Callable[..., Any]:
     """The loop that plays a game again from its generator and its actions, compiled."""
     deal, slide, spawn, starting_tiles = game.rules.deal, game.rules.slide, game.rules.spawn, game.starting_tiles
 
-    @kernel("replay", game.key, title=f"the recorder of {game.title}")
+    @compiled(title=f"the recorder of {game.title}")
     def replay(rows: Array, rng: np.uint64, actions: Array, rewards: Array, landed: Array, auxes: Array) -> None:
         """`rewards` [moves] of the slides; `landed` [start + moves] the new tile alone; `auxes` what it led to."""
         board, aux = np.uint64(0), np.uint64(0)

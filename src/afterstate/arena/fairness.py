@@ -9,12 +9,11 @@ The referee hands over counts; this module knows nothing about boards. Under fai
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, lgamma, log
 
 SMALLEST_EXPECTED = 5.0  # the usual rule for trusting the chi-square approximation
-Counts = Mapping[Hashable, int]
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ import numpy as np
 
 from afterstate.games import Mistake
 from afterstate.games.board import Board
-from afterstate.games.compiler import Array, rule_for
+from afterstate.games.compiler import Array, compiled
 from afterstate.learning.gpu import lesson_of
 from afterstate.search.agents import Agent
-from afterstate.search.downgrade import downgrade
-from afterstate.search.players import NO_DOWNGRADE, depth_of, downgrade_settings, tables_wanted
+from afterstate.search.downgrade import NEVER, downgrade
+from afterstate.search.players import depth_of, downgrade_threshold, tables_wanted
 from afterstate.search.practice import practice_wanted
 from afterstate.search.specs import parse_spec
 
@@ -60,8 +60,8 @@ def player_of(agent: Agent) -> Any:
     spec = parse_spec(agent.spec)
     if agent.model is None or spec.name not in ("greedy", "expectimax") or spec.unit not in ("", "deep"):
         raise Mistake(f"on the GPU play greedy, expectimax:3 or expectimax:deep, not {spec.text}")
-    settings = downgrade_settings(spec, agent.game, agent.model)
-    seen = None if settings == NO_DOWNGRADE else make_seen(*settings)
+    threshold = downgrade_threshold(spec, agent.game)
+    seen = None if threshold == NEVER else make_seen(threshold)
     lesson, (layers, width, prune) = lesson_of(agent.model), depth_of(spec)
     tables = tables_wanted(spec, agent.game)
     if layers == 1:
@@ -82,12 +82,12 @@ def player_of(agent: Agent) -> Any:
 
 
 @cache
-def make_seen(threshold: int, hole: int) -> Callable[..., Any]:
+def make_seen(threshold: int) -> Callable[..., Any]:
     """The position on which a move is chosen: that of tile-downgrading."""
 
-    @rule_for("seen", threshold, hole)
+    @compiled
     def seen(board: Board, aux: np.uint64) -> tuple[Board, np.uint64]:
-        return downgrade(board, aux, np.int64(threshold), np.int64(hole))
+        return downgrade(board, aux, np.int64(threshold))
 
     return seen
 

@@ -33,7 +33,7 @@ import numpy as np
 from afterstate.games import Game, Mistake
 from afterstate.games.board import symmetry
 from afterstate.games.chance import mix
-from afterstate.games.compiler import Array, rule
+from afterstate.games.compiler import Array, compiled
 from afterstate.learning.gpu.machine import (
     BLOCK,
     SIMULATED,
@@ -117,7 +117,7 @@ class View(NamedTuple):
     see: Callable[..., Any]  # (board, aux, way) -> board, aux
 
 
-@rule
+@compiled
 def everywhere(rows: Array, board: np.uint64, aux: np.uint64) -> int:
     return 0
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..games import State
 from ..games.chance import seed_of
-from ..games.compiler import Array, kernel
+from ..games.compiler import Array, compiled
 from ..search.agents import Agent, Memory
 from ..search.clock import now
 
@@ -26,7 +26,7 @@ def make_stretch(agent: Agent) -> Callable[..., Any]:
     decide, slide, spawn = agent.decide, agent.game.rules.slide, agent.game.rules.spawn
     title = f"games of {agent.game.title} for {agent.spec} to watch"
 
-    @kernel("stretch", agent.game.key, *agent.kind, title=title)
+    @compiled(title=title)
     def stretch(memory: Memory, rows: Array, places: Array, actions: Array, seconds: float) -> int:
         """Play until the game ends, the room for actions is full, or the time is over."""
         end, moves = now() + seconds, 0

@@ -16,10 +16,6 @@ A sweep is written as a TOML file:
     decay = { low = 0.1, high = 0.9, log = true }
     rule = ["td", "tc"]
 
-    [stop]                         on Ray: hopeless trials end early (ASHA, Li et al. 2020)
-    grace = 0.1                    share of a run before anyone is judged
-    keep = 3                       one in so many goes on from each rung to the next
-
 The folder of a sweep is its memory: what is finished there is not done again, what was interrupted is resumed.
 """
 
@@ -42,16 +38,7 @@ from afterstate.values.files import read_header
 
 TEXT = {field.name for field in fields(TrainConfig) if field.type == "str"}
 WHOLE = {field.name for field in fields(TrainConfig) if field.type == "int"}
-STOPPED = "stopped"  # a file in the folder of a trial that was ended early
 MOST_TRIALS = 10_000
-
-
-@dataclass(frozen=True)
-class Early:
-    """When hopeless trials are stopped."""
-
-    grace: float = 0.1
-    keep: float = 3.0
 
 
 @dataclass(frozen=True)
@@ -80,10 +67,6 @@ class Trial:
     def lines(self) -> list[dict[str, Any]]:
         return read_metrics(self.folder) if (self.folder / "metrics.jsonl").exists() else []
 
-    @property
-    def stopped(self) -> bool:
-        return (self.folder / STOPPED).exists()
-
     def open(self) -> Run:
         """Begin it, or go on with it."""
         if (self.folder / "run.toml").exists():
@@ -97,11 +80,10 @@ class Sweep:
 
     folder: Path
     trials: list[Trial]
-    early: Early | None
 
     def waiting(self) -> list[Trial]:
-        """Those that are neither finished nor stopped."""
-        return [trial for trial in self.trials if not trial.stopped and trial.standing().done < 1]
+        """Those that are not finished."""
+        return [trial for trial in self.trials if trial.standing().done < 1]
 
     def summary(self) -> list[dict[str, Any]]:
         """All trials, the best first: by the mean score of their last block."""
@@ -112,7 +94,7 @@ class Sweep:
 def _result(trial: Trial) -> dict[str, Any]:
     lines, run = trial.lines, trial.standing()
     last = lines[-1] if lines else {}
-    state = "finished" if run.done >= 1 else "stopped" if trial.stopped else "begun" if lines else "waiting"
+    state = "finished" if run.done >= 1 else "begun" if lines else "waiting"
     return {
         "run": str(trial.folder),
         "settings": trial.settings,
@@ -136,17 +118,16 @@ def read_sweep(path: Path, folder: Path) -> Sweep:
         raise Mistake(f"cannot read {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Mistake(f"{path} is not TOML: {error}") from None
-    unknown = set(found) - {"train", "grid", "random", "stop"}
+    unknown = set(found) - {"train", "grid", "random"}
     if unknown or not all(isinstance(part, dict) for part in found.values()):
-        raise Mistake(f"{path}: a sweep has the parts [train], [grid], [random] and [stop], not {sorted(unknown)}")
+        raise Mistake(f"{path}: a sweep has the parts [train], [grid] and [random], not {sorted(unknown)}")
     if not found.get("grid") and not found.get("random"):
         raise Mistake(f"{path}: nothing to sweep over: write [grid] or [random]")
     common, variants = found.get("train", {}), _variants(found, path)
-    early = _early(found["stop"], path) if "stop" in found else None
     trials = [_trial(folder, number, common, settings, path) for number, settings in enumerate(variants, 1)]
     if not all(trial.config.limited for trial in trials):
         raise Mistake(f"{path}: how long? write games, moves or seconds in [train]")
-    return Sweep(folder, trials, early)
+    return Sweep(folder, trials)
 
 
 def _variants(found: Mapping[str, Any], path: Path) -> list[dict[str, Any]]:
@@ -186,16 +167,6 @@ def _draw(name: str, space: Any, dice: random.Random, path: Path) -> Any:
         ) from None
     value = low * (high / low) ** dice.random() if log else dice.uniform(low, high)
     return round(value) if name in WHOLE else float(f"{value:.4g}")
-
-
-def _early(given: Mapping[str, Any], path: Path) -> Early:
-    try:
-        early = Early(**{name: float(value) for name, value in given.items()})
-    except (TypeError, ValueError):
-        raise Mistake(f"{path}: [stop] has grace and keep, both numbers") from None
-    if not 0 < early.grace <= 1 or not 1 < early.keep <= 100:
-        raise Mistake(f"{path}: in [stop] grace is a share of a run (0 to 1), keep a number above 1")
-    return early
 
 
 def _as_setting(name: str, value: Any) -> Any:

@@ -24,7 +24,6 @@ COMMANDS = {
     "replay": "show a recorded game, or make a GIF of it",
     "referee": "judge recorded games with code of its own",
     "hint": "advice for a position",
-    "downgrade": "find out from which tile on a model should play smaller boards",
     "convert": "weights from and to other programs",
     "reproduce": "the five reports, one command each",
     "sweep": "a grid of trainings",

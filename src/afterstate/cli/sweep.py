@@ -40,7 +40,7 @@ class Command:
     """
 
     grid: Annotated[Path, tyro.conf.Positional]
-    """A TOML file with [train], [grid] and [random], and [stop] for early stopping on Ray (docs/scale.md)."""
+    """A TOML file with [train], [grid] and [random] (docs/scale.md)."""
     on: Literal["local", "ray"] = "local"
     """Where: one after another on this machine, or side by side on Ray (pip install 'afterstate[scale]')."""
     out: Path | None = None
@@ -67,7 +67,7 @@ def run(command: Command) -> int:
     if talks:
         say(f"{len(sweep.trials)} trials, {len(sweep.waiting())} to do, in {folder}", to_stderr=True)
     if command.on == "ray":
-        from afterstate.arena.tune import sweep_on_ray
+        from afterstate.arena.trials import sweep_on_ray
 
         sweep_on_ray(sweep, command.ray_address, command.workers, lambda text: _note(text, talks))
     else:
@@ -125,11 +125,10 @@ def table(sweep: Sweep, results: list[dict[str, Any]]) -> str:
     tile = str(goal.tiles[goal.goal])
     rows = [[*names, "mean", "max", tile, "games", "state"]]
     for result in results:
-        state = result["state"] if result["state"] != "stopped" else f"stopped at {100 * result['done']:.0f} %"
         figures = [f"{result[name]:,.0f}" if result[name] is not None else "" for name in ("mean", "max")]
         reach = f"{100 * result['reach'].get(tile, 0):.1f} %"
         settings = [str(result["settings"][name]) for name in names]
-        rows.append([*settings, *figures, reach, f"{result['games']:,}", state])
+        rows.append([*settings, *figures, reach, f"{result['games']:,}", result["state"]])
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows)
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from . import g2048
 from .board import ONE, S4, ZERO, Board, Whole, tile_at
-from .compiler import Array, rule, rule_for
+from .compiler import Array, compiled
 from .game import Game
 
 NAME = "2048-block"
@@ -36,7 +36,7 @@ LINKS = tuple(
 )
 
 
-@rule
+@compiled
 def links_in(board: Board) -> int:
     """How many links lie in their places, one after the other; 0 if not even those that were given."""
     if (board & MASKS[GIVEN]) != LINKS[GIVEN]:
@@ -47,20 +47,20 @@ def links_in(board: Board) -> int:
     return n
 
 
-@rule
+@compiled
 def at_wall(board: Board) -> bool:
     """Does the row lie one cell beside its place?"""
     return bool((board & MASKS[GIVEN] >> S4) == LINKS[GIVEN] >> S4)
 
 
-@rule
+@compiled
 def merged(board: Board, after: Board, links: int) -> bool:
     """Has the last link in place become the next larger tile, with the others where they were?"""
     others, last = MASKS[links - 1], CELLS[links - 1]
     return bool((after & others) == (board & others) and tile_at(after, last) == tile_at(board, last) + ONE)
 
 
-@rule_for()
+@compiled
 def slide(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Board, np.uint64, Whole]:
     """As in 2048, but links that lie in their places stay there."""
     after, after_aux, reward = g2048.slide(rows, board, aux, action)
@@ -82,7 +82,7 @@ def game() -> Game:
     whole = g2048.game()
     deal = whole.rules.deal
 
-    @rule_for()
+    @compiled
     def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
         board, aux, rng = deal(LINKS[GIVEN], ZERO, rng)
         return deal(board, aux, rng)  # type: ignore[no-any-return]

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from .compiler import rule
+from .compiler import compiled
 
 Board: TypeAlias = np.uint64
 Whole: TypeAlias = int | np.int64
@@ -26,13 +26,9 @@ S3, S4, S7, S8, S12, S16, S20, S24, S32, S48 = (np.uint64(n) for n in (3, 4, 7, 
 S56 = np.uint64(56)
 NIBBLE, ROW = np.uint64(0xF), np.uint64(0xFFFF)
 LOW_BITS = np.uint64(0x1111_1111_1111_1111)
-EVENS, CARRIES = (
-    np.uint64(0x0F0F_0F0F_0F0F_0F0F),
-    np.uint64(0x1010_1010_1010_1010),
-)  # every other nibble; the bits above
-BYTES = np.uint64(0x0101_0101_0101_0101)
-LOW_BYTES = np.uint64(0x0101_0101_0101_0101)
-LOW_NIBBLES, HIGH_BITS = np.uint64(0x0F0F_0F0F_0F0F_0F0F), np.uint64(0x8080_8080_8080_8080)  # of every byte
+# Of every byte: the lowest bit, the low nibble, the bit above that, and the highest bit.
+LOW_BYTES, LOW_NIBBLES = np.uint64(0x0101_0101_0101_0101), np.uint64(0x0F0F_0F0F_0F0F_0F0F)
+CARRIES, HIGH_BITS = np.uint64(0x1010_1010_1010_1010), np.uint64(0x8080_8080_8080_8080)
 COLUMN_0, COLUMN_1 = np.uint64(0x000F_000F_000F_000F), np.uint64(0x00F0_00F0_00F0_00F0)
 COLUMN_2, COLUMN_3 = np.uint64(0x0F00_0F00_0F00_0F00), np.uint64(0xF000_F000_F000_F000)
 ROW_1, ROW_2 = np.uint64(0x0000_0000_FFFF_0000), np.uint64(0x0000_FFFF_0000_0000)
@@ -40,7 +36,7 @@ ROW_1, ROW_2 = np.uint64(0x0000_0000_FFFF_0000), np.uint64(0x0000_FFFF_0000_0000
 SWAP_CELLS, SWAP_BLOCKS = np.uint64(0x0000_F0F0_0000_F0F0), np.uint64(0x0000_0000_FF00_FF00)
 
 
-@rule
+@compiled
 def mirror(board: Board) -> Board:
     """Left and right exchanged."""
     return (
@@ -51,13 +47,13 @@ def mirror(board: Board) -> Board:
     )
 
 
-@rule
+@compiled
 def flip(board: Board) -> Board:
     """Top and bottom exchanged."""
     return (board << S48) | ((board & ROW_1) << S16) | ((board & ROW_2) >> S16) | (board >> S48)
 
 
-@rule
+@compiled
 def transpose(board: Board) -> Board:
     """Rows and columns exchanged."""
     swap = (board ^ (board >> S12)) & SWAP_CELLS
@@ -66,7 +62,7 @@ def transpose(board: Board) -> Board:
     return board ^ swap ^ (swap << S24)
 
 
-@rule
+@compiled
 def symmetry(board: Board, k: int) -> Board:
     """One of the eight rotations and reflections: bit 0 mirrors, bit 1 flips, bit 2 transposes."""
     if k & 1:
@@ -78,7 +74,7 @@ def symmetry(board: Board, k: int) -> Board:
     return board
 
 
-@rule
+@compiled
 def smallest_symmetric(board: Board) -> Board:
     """The smallest of the eight symmetric boards: the same for all of them."""
     smallest = board
@@ -87,7 +83,7 @@ def smallest_symmetric(board: Board) -> Board:
     return smallest
 
 
-@rule
+@compiled
 def turn(board: Board, action: Whole) -> Board:
     """The board turned so that sliding in the direction of `action` is sliding left."""
     if action == UP or action == DOWN:
@@ -97,7 +93,7 @@ def turn(board: Board, action: Whole) -> Board:
     return board
 
 
-@rule
+@compiled
 def turn_back(board: Board, action: Whole) -> Board:
     """Undo `turn`."""
     if action == RIGHT or action == DOWN:
@@ -107,21 +103,21 @@ def turn_back(board: Board, action: Whole) -> Board:
     return board
 
 
-@rule
+@compiled
 def empty_cells(board: Board) -> np.uint64:
     """The lowest bit of every empty cell's nibble."""
     x = board | (board >> TWO)
     return ~(x | (x >> ONE)) & LOW_BITS
 
 
-@rule
+@compiled
 def count(cells: np.uint64) -> np.uint64:
     """How many of the nibbles' lowest bits are set."""
     pairs = (cells & LOW_BYTES) + ((cells >> S4) & LOW_BYTES)
     return (pairs * LOW_BYTES) >> S56
 
 
-@rule
+@compiled
 def nth(cells: np.uint64, n: np.uint64) -> np.uint64:
     """The n-th set bit, from 0, alone."""
     while n > ZERO:
@@ -130,7 +126,7 @@ def nth(cells: np.uint64, n: np.uint64) -> np.uint64:
     return cells & (ZERO - cells)
 
 
-@rule
+@compiled
 def nth_cell(cells: np.uint64, n: np.uint64) -> np.uint64:
     """`nth` for the nibbles' lowest bits, without a branch that the processor would guess wrong.
 
@@ -145,18 +141,18 @@ def nth_cell(cells: np.uint64, n: np.uint64) -> np.uint64:
     return (ONE << ((reached - ONE) << TWO)) & cells
 
 
-@rule
+@compiled
 def tile_at(board: Board, cell: int) -> np.uint64:
     return (board >> (np.uint64(cell) << TWO)) & NIBBLE
 
 
-@rule
+@compiled
 def with_tile(board: Board, cell: int, tile: np.uint64) -> Board:
     """The board with this tile on an empty cell."""
     return board | (np.uint64(tile) << (np.uint64(cell) << TWO))
 
 
-@rule
+@compiled
 def holds(board: Board, tile: np.uint64) -> bool:
     """Is this nibble on the board?"""
     x = board ^ (LOW_BITS * tile)
@@ -164,15 +160,15 @@ def holds(board: Board, tile: np.uint64) -> bool:
     return bool((~(x | (x >> ONE)) & LOW_BITS) != ZERO)
 
 
-@rule
+@compiled
 def tiles_above(board: Board, tile: np.uint64) -> np.uint64:
     """The lowest bit of every nibble larger than `tile`; even and odd nibbles are compared by a carry."""
-    lift = BYTES * (NIBBLE - tile)
-    evens, odds = (board & EVENS) + lift, ((board >> S4) & EVENS) + lift
+    lift = LOW_BYTES * (NIBBLE - tile)
+    evens, odds = (board & LOW_NIBBLES) + lift, ((board >> S4) & LOW_NIBBLES) + lift
     return ((evens & CARRIES) >> S4) | (odds & CARRIES)
 
 
-@rule
+@compiled
 def largest_nibble(board: Board) -> np.uint64:
     largest = ZERO
     for _ in range(16):

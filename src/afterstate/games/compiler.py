@@ -1,85 +1,69 @@
-"""How rules and loops are compiled, and where the compiled code is kept.
+"""How functions are compiled, and where the compiled code is kept.
 
-Two decorators serve the whole package:
+`compiled` is the one decorator: for small pure functions on `uint64` boards, and for loops that call them. Numba
+compiles for the CPU, CUDA kernels may call the small ones, and everything is plain Python when the compiler is off
+(`NUMBA_DISABLE_JIT=1`). What a function closes over is burnt into its machine code: constants, networks, functions
+that a user hands in.
 
-`rule`
-    a small pure function on `uint64` boards. Numba compiles it for the CPU, CUDA kernels may call it, and it is
-    plain Python when the compiler is off (`NUMBA_DISABLE_JIT=1`).
-`rule_for(*key)`, `kernel(*key)`
-    a small function or a loop made by a factory: a Python function that closes over compiled functions and
-    constants, which are burnt into the machine code. `key` tells apart the closures that one factory makes.
+Compiled code is kept on disk, one file a signature, in the folder that `NUMBA_CACHE_DIR` names, or else in the user's
+cache folder. A file's name is a digest of everything that went in: the function and all that it uses (digest.py), the
+argument types, the processor, the versions. So an edit never meets stale machine code, and two processes that compile
+at the same time cannot mix up each other's files (as Numba's own numbered index can). What has no digest is compiled
+anew in every process.
 
-Compiled code is kept on disk, one file a signature, beside the source or in the user's cache folder. A file's name
-is a digest of everything that went in: the function, `key`, the argument types, the processor, the versions, and
-the sources of every room that the code may come from. So an edit never meets stale machine code, and two processes
-that compile at the same time cannot mix up each other's files (as Numba's own numbered index can).
+The linker knows a compiled function by its name and a number that Numba counts up in every process. Functions from
+one source have the same name, and code from disk brings along the numbers of the process that made it: a loop could
+be linked to a function that was made for another network. So the digest becomes part of the name.
 
-The linker knows a compiled function by its name and a number that Numba counts up in every process. The closures of
-one factory have the same name, and code from disk brings along the numbers of the process that made it: a loop could
-be linked to a function that was made for another network. So `key` becomes part of the name.
+Functions that a user compiles with `numba.njit` and hands in are treated alike, as soon as compiled code uses them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import pickle
 import sys
+import time
 import uuid
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast, overload
 
+import llvmlite
 import numba
 import numpy as np
 from numba import config
-from numba.core.caching import FunctionCache
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.misc.appdirs import AppDirs
 
+from .digest import Compiled, Digests, Unseen, digest_of
 from .interrupts import postponed
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Array: TypeAlias = np.ndarray[Any, Any]
 
-OUTSIDE = "outside:"  # in a key: code of the user's own, which may change; nothing that holds it is kept on disk
 COMPILED: bool = not config.DISABLE_JIT  # type: ignore[attr-defined]
-PACKAGE = Path(__file__).resolve().parent.parent
-# A room's code can only come from itself and from the rooms to its left.
-SOURCES = {
-    "games": ("games",),
-    "values": ("games", "values"),
-    "learning": ("games", "values", "learning"),
-    "search": ("games", "values", "search"),
-}
-EVERYTHING = ("games", "values", "learning", "search", "arena")
+VERSIONS = (sys.version_info[:2], numba.__version__, llvmlite.__version__, np.__version__)
+SETTINGS = [str(getattr(config, name)) for name in ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")]  # of the compiler
+DAY = 24 * 3600.0
+KEPT = 60 * DAY  # since a file was last read
+# Division by zero gives infinity; references to arrays are counted.
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": False, "_nrt": True}
 
 if not COMPILED:  # uint64 arithmetic wraps around on purpose
     np.seterr(over="ignore")
 
 
-@lru_cache
-def source_digest(rooms: tuple[str, ...]) -> str:
-    digest = hashlib.sha256()
-    for room in rooms:
-        for path in sorted((PACKAGE / room).rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def _rooms_behind(function: Callable[..., Any]) -> tuple[str, ...]:
-    room = function.__module__.split(".")[1:2]
-    return SOURCES.get(room[0] if room else "", EVERYTHING)
-
-
 _announced: set[str] = set()
 
 
-def announce(what: str) -> None:
+def announce(what: str, why: str = "first use; kept on disk") -> None:
     """Say once that something compiles, so that nobody wonders why nothing happens."""
     if what not in _announced and not os.environ.get("AFTERSTATE_QUIET"):
         _announced.add(what)
-        print(f"compiling {what} … (first use; kept on disk)", file=sys.stderr, flush=True)
+        print(f"compiling {what} … ({why})", file=sys.stderr, flush=True)
 
 
 def stopping() -> None:
@@ -88,58 +72,131 @@ def stopping() -> None:
         print("stopping when this is compiled …", file=sys.stderr, flush=True)
 
 
-class _Store(FunctionCache):
-    """Compiled code on disk, one file a signature, written in one stroke."""
+def folder() -> Path:
+    """Where compiled code is kept."""
+    named = config.CACHE_DIR  # type: ignore[attr-defined]
+    return Path(named or AppDirs("afterstate").user_cache_dir).expanduser() / "compiled"  # type: ignore[no-untyped-call]
 
-    def __init__(self, function: Callable[..., Any], key: tuple[object, ...], title: str | None):
-        super().__init__(function)  # type: ignore[no-untyped-call]
-        place = (function.__module__, function.__qualname__, function.__code__.co_firstlineno)
-        self._key = repr(
-            (place, key, source_digest(_rooms_behind(function)), numba.__version__, sys.version_info[:2])
-        )
-        self._title = title
-        self._enabled = self._enabled and OUTSIDE not in repr(key)
 
-    def _path(self, signature: object, codegen: Any) -> Path:
-        text = repr((self._key, str(signature), codegen.magic_tuple()))
-        digest = hashlib.sha256(text.encode()).hexdigest()[:24]
-        return Path(self._cache_path) / f"{self._py_func.__qualname__.replace('<locals>.', '')}-{digest}.nbc"
+class _Store(_Cache):
+    """The compiled code of one function on disk, one file a signature, written in one stroke."""
 
-    def load_overload(self, sig: object, target_context: Any) -> Any:
+    def __init__(self, function: Compiled, title: str | None) -> None:
+        self.function, self.title = function, title
+        self.name: str = function.py_func.__qualname__
+        self.digest: str | None = None  # of the code in memory, if one digest tells all of it,
+        self.unseen = ""  # or else why none does
+        self.begun: dict[Any, str] = {}  # signature -> key of what is being compiled
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The code that was kept for this signature. Without any, Numba compiles: under the name given here."""
         target_context.refresh()
-        if self._enabled:
-            try:
-                data = pickle.loads(self._path(sig, target_context.codegen()).read_bytes())
-                return self._impl.rebuild(target_context, data)
-            except Exception:  # missing, cut short, of another build: compile anew
-                pass
-        if self._title:
-            announce(self._title)
+        self.function.py_func.__qualname__ = self.name
+        try:
+            key = self._key(sig, target_context.codegen())
+        except Unseen as unseen:
+            if self.title:
+                announce(self.title, f"in every process anew: no digest tells {unseen}")
+            return None
+        self.function.py_func.__qualname__ += f"_{key[:12]}"
+        with contextlib.suppress(Exception):  # missing, cut short, of another build: compile anew
+            kept = pickle.loads(_bytes_of(self._path(key)))
+            return CompileResult._rebuild(target_context, *kept)  # type: ignore[no-untyped-call]
+        if self.title:
+            announce(self.title)
+        self.begun[sig] = key
         return None
 
-    def save_overload(self, sig: object, data: Any) -> None:
-        if not (self._enabled and self._impl.check_cachable(data)):
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled, unless something that went in has become another meanwhile."""
+        key = self.begun.pop(sig, None)
+        if key is None or data.library.has_dynamic_globals or not all(loop.can_cache for loop in data.lifted):
             return
-        path = self._path(sig, data.codegen)
-        temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+        with contextlib.suppress(Unseen):
+            if key == self._key(sig, data.codegen):
+                self._write(self._path(key), data)
+
+    def _key(self, sig: Any, codegen: Any) -> str:
+        """Tells apart all compiled code. Raises Unseen where nothing can."""
+        before, self.digest = self.digest, None
+        digests = Digests(_digest_in_memory)
         try:
-            self._impl.locator.ensure_cache_path()
-            temporary.write_bytes(pickle.dumps(self._impl.reduce(data), protocol=-1))
+            digest = digests.fresh(self.function)
+        except Unseen as unseen:
+            self.unseen = str(unseen)
+            raise
+        if self.function.overloads and digest != before:
+            self.unseen = f"{self.name} from what it was when it was compiled first"
+            raise Unseen(self.unseen)
+        self.digest = digest
+        return digest_of((digest, digests.types(sig), VERSIONS, SETTINGS, codegen.magic_tuple()))
+
+    def _path(self, key: str) -> Path:
+        name = self.name.replace("<locals>.", "").replace("<", "").replace(">", "")
+        return folder() / f"{name[-80:]}-{key[:24]}.nbc"
+
+    def _write(self, path: Path, data: Any) -> None:
+        temporary = path.with_name(f"{uuid.uuid4().hex}.tmp")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_bytes(pickle.dumps(data._reduce(), protocol=-1))
             temporary.replace(path)
-        except OSError:  # a full or read-only disk costs a compilation next time, nothing else
-            with contextlib.suppress(OSError):
+            _remove_old_files(path.parent)
+        except (OSError, RuntimeError, pickle.PicklingError, AttributeError, TypeError):
+            with contextlib.suppress(OSError):  # a full or read-only disk costs a compilation next time, nothing else
                 temporary.unlink()
 
+    @property
+    def cache_path(self) -> str:
+        return str(folder())
 
-def _compile(function: Function, key: tuple[object, ...], title: str | None, **options: Any) -> Function:
-    if key:
-        function.__qualname__ += "_" + hashlib.sha256(repr(key).encode()).hexdigest()[:12]
-    compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
-    if COMPILED:
-        compiled.compile = _whole(compiled.compile)
-        with contextlib.suppress(RuntimeError):  # no folder to write to: compile anew in every process
-            compiled._cache = _Store(function, key, title)
-    return cast(Function, compiled)
+    def enable(self) -> None:
+        """Numba asks for these; there is nothing to do."""
+
+    disable = flush = enable
+
+
+def _bytes_of(path: Path) -> bytes:
+    content = path.read_bytes()
+    if time.time() - path.stat().st_mtime > DAY:
+        with contextlib.suppress(OSError):
+            path.touch()  # still in use
+    return content
+
+
+def _remove_old_files(place: Path) -> None:
+    """Code of functions that are gone. Looked for once a day at most, when something new was written."""
+    mark, now = place / "cleaned", time.time()
+    if mark.exists() and now - mark.stat().st_mtime < DAY:
+        return
+    mark.touch()
+    for path in place.iterdir():
+        if now - path.stat().st_mtime > KEPT:
+            path.unlink(missing_ok=True)
+
+
+def _keep(function: Compiled, title: str | None = None) -> None:
+    """Keep what is compiled of a function on disk, and let Ctrl-C wait for its compilation."""
+    function._cache = _Store(function, title)
+    function.compile = _whole(function.compile)
+
+
+def _digest_in_memory(function: Compiled) -> str | None:
+    """The digest of the code that this process holds; None if there is none yet.
+
+    A function of `numba.njit` is taken over first: code without a digest in its name must not get into our files.
+    Options that nobody has set would be those of whichever caller comes first.
+    """
+    if not isinstance(function._cache, _Store):
+        for option, value in OPTIONS.items():
+            function.targetoptions.setdefault(option, value)
+        _keep(function)
+        if function.overloads:
+            function.recompile()
+    store = function._cache
+    if function.overloads and store.digest is None:
+        raise Unseen(store.unseen)
+    return cast("str | None", store.digest) if function.overloads else None
 
 
 def _whole(compile: Callable[..., Any]) -> Callable[..., Any]:
@@ -164,21 +221,32 @@ def _makes_arrays(function: Callable[..., Any]) -> bool:
     return not MAKERS.isdisjoint(function.__code__.co_names)
 
 
-def rule(function: Function) -> Function:
-    """Compile a small pure function of a module."""
-    return _compile(function, (), None, _nrt=_makes_arrays(function))
+@overload
+def compiled(function: Function, /) -> Function: ...
+@overload
+def compiled(
+    *, inline: bool = False, title: str | None = None, fastmath: bool = False
+) -> Callable[[Function], Function]: ...
+def compiled(
+    function: Function | None = None, /, *, inline: bool = False, title: str | None = None, fastmath: bool = False
+) -> Function | Callable[[Function], Function]:
+    """Compile a function for the CPU, the first time it is called; the machine code is kept on disk.
 
+    What the function closes over and the globals that it names are constants from then on: numbers, tuples, small
+    arrays, other compiled functions. When one of them changes, or the function itself, the next process compiles
+    anew.
 
-def rule_for(*key: object, inline: bool = False) -> Callable[[Function], Function]:
-    """Compile a small pure function that closes over values which `key` names; `inline` where a loop is hot."""
-    return lambda function: _compile(function, key, None, _nrt=_makes_arrays(function), forceinline=inline)
+    `inline` puts the code of a small function into its callers, where a loop is hot. `title` is for a loop that is
+    compiled for seconds: what the user reads meanwhile. `fastmath` lets sums be taken in another order.
+    """
 
+    def compile_later(function: Function) -> Function:
+        options: Any = {**OPTIONS, "nogil": True, "fastmath": fastmath, "_nrt": _makes_arrays(function)}
+        if inline:
+            options["forceinline"] = True
+        made = numba.njit(**options)(function)
+        if COMPILED:
+            _keep(made, title)
+        return cast(Function, made)
 
-def kernel(*key: object, title: str | None = None, fastmath: bool = False) -> Callable[[Function], Function]:
-    """Compile a loop that a factory made; `key` names what it closes over, `title` is what the user reads."""
-
-    def decorate(function: Function) -> Function:
-        name = title or function.__qualname__.replace(".<locals>.", " ").replace("_", " ").strip()
-        return _compile(function, key, name, fastmath=fastmath, _nrt=_makes_arrays(function))
-
-    return decorate
+    return compile_later if function is None else compile_later(function)

@@ -35,7 +35,7 @@ from .board import (
     with_tile,
 )
 from .chance import below, chance_of, draw, low_half
-from .compiler import Array, rule, rule_for
+from .compiler import Array, compiled
 from .game import Game, Rules
 
 FOUR_RATE = 0.1
@@ -86,7 +86,7 @@ def row_table() -> Array:
     return table_of(slide_line)
 
 
-@rule
+@compiled
 def slide_left(rows: Array, board: Board) -> tuple[Board, Whole]:
     """All four rows slid left, exact while no tile is larger than 32768 before or after."""
     a, b = np.uint64(rows[board & ROW]), np.uint64(rows[(board >> S16) & ROW])
@@ -95,12 +95,12 @@ def slide_left(rows: Array, board: Board) -> tuple[Board, Whole]:
     return after, np.int64(((a >> S16) + (b >> S16) + (c >> S16) + (d >> S16)) << TWO)
 
 
-@rule
+@compiled
 def exponent_at(board: Board, aux: np.uint64, cell: int) -> np.uint64:
     return tile_at(board, cell) + ((aux >> (np.uint64(cell) << ONE)) & THREE)
 
 
-@rule
+@compiled
 def cell_of(action: Whole, line: int, step: int) -> int:
     """The cell `step` steps away from the wall that `action` slides to."""
     if action == LEFT:
@@ -112,7 +112,7 @@ def cell_of(action: Whole, line: int, step: int) -> int:
     return 4 * line + 3 - step
 
 
-@rule
+@compiled
 def slide_exactly(board: Board, aux: np.uint64, action: Whole) -> tuple[Board, np.uint64, Whole]:
     """Any slide, cell by cell: the rule itself, for boards with tiles past 32768."""
     after, after_aux, reward = ZERO, ZERO, np.int64(0)
@@ -136,7 +136,7 @@ def slide_exactly(board: Board, aux: np.uint64, action: Whole) -> tuple[Board, n
     return after, after_aux, reward
 
 
-@rule_for(inline=True)
+@compiled(inline=True)
 def slide(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Board, np.uint64, Whole]:
     """The afterstate and the sum of the tiles made. The move is legal if the board changed."""
     after, reward = slide_left(rows, turn(board, action))
@@ -145,7 +145,7 @@ def slide(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Boa
     return turn_back(after, action), aux, reward
 
 
-@rule
+@compiled
 def draws(board: Board, aux: np.uint64, auxes: Array, probabilities: Array) -> int:
     """2048 shows no hint: nothing is drawn."""
     auxes[0] = aux
@@ -153,7 +153,7 @@ def draws(board: Board, aux: np.uint64, auxes: Array, probabilities: Array) -> i
     return 1
 
 
-@rule
+@compiled
 def largest(board: Board, aux: np.uint64) -> Whole:
     """The exponent of the largest tile."""
     tile = largest_nibble(board)
@@ -163,7 +163,7 @@ def largest(board: Board, aux: np.uint64) -> Whole:
     return np.int64(tile)
 
 
-@rule
+@compiled
 def value_of_board(board: Board, aux: np.uint64) -> Whole:
     """The potential Σ (e − 1)·2^e: a slide earns exactly what it adds to it."""
     value = np.int64(0)
@@ -174,7 +174,7 @@ def value_of_board(board: Board, aux: np.uint64) -> Whole:
     return value
 
 
-@rule
+@compiled
 def sum_of_tiles(board: Board, aux: np.uint64) -> np.uint64:
     """Σ 2^e: a slide keeps it, a new tile adds to it."""
     total = ZERO
@@ -196,7 +196,7 @@ def game(four_rate: float = FOUR_RATE) -> Game:
 def _game(four_rate: float) -> Game:
     four = chance_of(four_rate)
 
-    @rule_for(four_rate, inline=True)
+    @compiled(inline=True)
     def spawn(after: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64, Whole, np.uint64]:
         """A 2 or a 4 on a random empty cell."""
         bits, rng = draw(rng)
@@ -206,18 +206,18 @@ def _game(four_rate: float) -> Game:
             cell = cell << ONE
         return after | cell, aux, np.int64(0), rng
 
-    @rule_for(four_rate)
+    @compiled
     def deal(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
         """One tile of the start."""
         board, aux, _, rng = spawn(board, aux, rng)
         return board, aux, rng
 
-    @rule_for(four_rate)
+    @compiled
     def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
         board, aux, rng = deal(ZERO, ZERO, rng)
         return deal(board, aux, rng)
 
-    @rule_for(four_rate)
+    @compiled
     def placements(after: Board, aux: np.uint64, boards: Array, auxes: Array, probabilities: Array) -> int:
         """Every empty cell with a 2, then with a 4."""
         empty, n = empty_cells(after), 0

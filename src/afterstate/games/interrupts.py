@@ -9,19 +9,6 @@ from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
-def left_as_it_was() -> Iterator[None]:
-    """Whoever answered Ctrl-C before the block does so after it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before or signal.default_int_handler)
-
-
-@contextlib.contextmanager
 def postponed(noticed: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Ctrl-C is noticed at once, and raised as KeyboardInterrupt when the block has ended.
 

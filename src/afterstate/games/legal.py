@@ -15,18 +15,16 @@ from typing import Any
 import numpy as np
 
 from .board import LEFT, LOW_BITS, ONE, RIGHT, ROW, S3, S16, S32, S48, TWO, ZERO, Board, Whole, transpose
-from .compiler import Array, kernel, rule, rule_for
+from .compiler import Array, compiled
 from .game import Game
 
-ALL_MOVES = 0b1111  # bit a is set if action a is legal: up, right, down, left
 
-
-@rule
+@compiled
 def has_full_nibble(board: Board) -> bool:
     return bool((board & (board >> ONE) & (board >> TWO) & (board >> S3) & LOW_BITS) != ZERO)
 
 
-@rule
+@compiled
 def rows_that_move(moving: Array, board: Board) -> np.uint64:
     """Bit RIGHT is set if any row moves to the right, bit LEFT if any moves to the left."""
     return np.uint64(
@@ -39,7 +37,7 @@ def moving_rows(game: Game) -> Array:
     """[65536] for every row: bit 1 (right) and bit 3 (left) are set if it moves that way."""
     slide = game.rules.slide
 
-    @kernel(game.key, title=f"the legal moves of {game.title}")
+    @compiled(title=f"the legal moves of {game.title}")
     def ask(rows: Array, moving: Array) -> None:
         for row in range(1 << 16):
             board = np.uint64(row)
@@ -59,7 +57,7 @@ def legal_of(game: Game) -> Callable[..., Any]:
     """A compiled function (rows, moving, board, aux) -> the legal moves as four bits."""
     slide = game.rules.slide
 
-    @rule_for(game.key)
+    @compiled
     def slid(rows: Array, board: Board, aux: np.uint64) -> np.uint64:
         moves = ZERO
         for action in range(4):
@@ -68,7 +66,7 @@ def legal_of(game: Game) -> Callable[..., Any]:
                 moves |= ONE << np.uint64(action)
         return moves
 
-    @rule_for(game.key)
+    @compiled
     def legal(rows: Array, moving: Array, board: Board, aux: np.uint64) -> np.uint64:
         if has_full_nibble(board):
             return slid(rows, board, aux)

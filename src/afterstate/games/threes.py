@@ -39,7 +39,7 @@ from .board import (
     turn_back,
 )
 from .chance import below, draw
-from .compiler import Array, rule
+from .compiler import Array, compiled
 from .errors import Mistake
 from .game import Game, Rules
 
@@ -101,7 +101,7 @@ def row_table(highest: int) -> Array:
     return table
 
 
-@rule
+@compiled
 def slide_left(rows: Array, board: Board) -> tuple[Board, Whole]:
     """All four rows slid left, and the value gained."""
     a, b = rows[board & ROW], rows[(board >> S16) & ROW]
@@ -110,14 +110,14 @@ def slide_left(rows: Array, board: Board) -> tuple[Board, Whole]:
     return after, np.int64((a >> S32) + (b >> S32) + (c >> S32) + (d >> S32))
 
 
-@rule
+@compiled
 def slide(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Board, np.uint64, Whole]:
     """The afterstate and the value gained. The move is legal if the board changed."""
     after, reward = slide_left(rows, turn(board, action))
     return turn_back(after, action), aux | (np.uint64(action) << S8), reward
 
 
-@rule
+@compiled
 def entry_side(action: Whole) -> np.uint64:
     """The border opposite to the slide, as the lowest bits of its cells."""
     if action == UP:
@@ -129,30 +129,30 @@ def entry_side(action: Whole) -> np.uint64:
     return LEFT_COLUMN
 
 
-@rule
+@compiled
 def entry_cells(after: Board, aux: np.uint64) -> np.uint64:
     """The empty cells on which the hint tile may land."""
     return empty_cells(after) & entry_side(np.int64((aux >> S8) & THREE))
 
 
-@rule
+@compiled
 def hint_of(aux: np.uint64) -> np.uint64:
     return aux & THREE
 
 
-@rule
+@compiled
 def bag_without(bag: np.uint64, tile: np.uint64) -> np.uint64:
     """The bag after a tile (its bit) was drawn, filled again when that was the last one."""
     rest = bag ^ tile
     return FULL_BAG if rest == ZERO else rest
 
 
-@rule
+@compiled
 def tiles_in(bag: np.uint64) -> np.uint64:
     return (bag & ONE) + ((bag >> ONE) & ONE) + (bag >> TWO)
 
 
-@rule
+@compiled
 def draw_hint(aux: np.uint64, rng: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Draw the next hint from the bag."""
     bag = aux >> TWO
@@ -162,7 +162,7 @@ def draw_hint(aux: np.uint64, rng: np.uint64) -> tuple[np.uint64, np.uint64]:
     return hint | (bag_without(bag, tile) << TWO), rng
 
 
-@rule
+@compiled
 def value_of_index(tile: np.uint64) -> Whole:
     value = np.int64(0)
     if tile >= THREE:
@@ -172,7 +172,7 @@ def value_of_index(tile: np.uint64) -> Whole:
     return value
 
 
-@rule
+@compiled
 def spawn(after: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64, Whole, np.uint64]:
     """The hint tile lands on a random cell of the entry side, and the next hint is drawn."""
     cells = entry_cells(after, aux)
@@ -183,7 +183,7 @@ def spawn(after: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint6
     return board, aux, value_of_index(tile), rng
 
 
-@rule
+@compiled
 def deal(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
     """One tile of the start, on any empty cell; the first one (aux = 0) is drawn from a full bag."""
     if aux == ZERO:
@@ -195,7 +195,7 @@ def deal(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64
     return board, aux, rng
 
 
-@rule
+@compiled
 def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
     """Nine tiles, then the hint."""
     board, aux = ZERO, ZERO
@@ -204,7 +204,7 @@ def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
     return board, aux, rng
 
 
-@rule
+@compiled
 def placements(after: Board, aux: np.uint64, boards: Array, auxes: Array, probabilities: Array) -> int:
     """The hint tile on every cell it may land on."""
     cells, n = entry_cells(after, aux), 0
@@ -217,7 +217,7 @@ def placements(after: Board, aux: np.uint64, boards: Array, auxes: Array, probab
     return n
 
 
-@rule
+@compiled
 def draws(board: Board, aux: np.uint64, auxes: Array, probabilities: Array) -> int:
     """Every tile of the bag as the next hint."""
     bag, n = aux >> TWO, 0
@@ -229,7 +229,7 @@ def draws(board: Board, aux: np.uint64, auxes: Array, probabilities: Array) -> i
     return n
 
 
-@rule
+@compiled
 def value_of_board(board: Board, aux: np.uint64) -> Whole:
     """The score: the values of all tiles."""
     value = np.int64(0)
@@ -239,13 +239,13 @@ def value_of_board(board: Board, aux: np.uint64) -> Whole:
     return value
 
 
-@rule
+@compiled
 def largest(board: Board, aux: np.uint64) -> Whole:
     """The index of the largest tile."""
     return np.int64(largest_nibble(board))
 
 
-@rule
+@compiled
 def sum_of_tiles(board: Board, aux: np.uint64) -> np.uint64:
     """The sum of the numbers on the tiles: a slide keeps it (1 + 2 = 3, 3 + 3 = 6), a new tile adds to it."""
     total = ZERO

@@ -44,7 +44,7 @@ from .board import (
     turn_back,
 )
 from .chance import below, chance_of, draw, low_half
-from .compiler import Array, rule
+from .compiler import Array, compiled
 from .errors import Mistake
 from .game import Game, Rules
 from .threes import (
@@ -71,13 +71,13 @@ BONUS = chance_of(BONUS_RATE)
 ONE_ROW, ONE_COLUMN = np.uint64(0x1111), np.uint64(0x0001_0001_0001_0001)
 
 
-@rule
+@compiled
 def is_final(board: Board) -> bool:
     """A 12288 is on the board."""
     return bool((board & (board >> ONE) & (board >> TWO) & (board >> S3) & LOW_BITS) != ZERO)
 
 
-@rule
+@compiled
 def slide(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Board, np.uint64, Whole]:
     """The afterstate and the value gained. The move is legal if the board changed."""
     if is_final(board):
@@ -91,7 +91,7 @@ def slide(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Boa
     return turn_back(slid, action), aux | (np.uint64(action) << S8) | (lines << S10), reward
 
 
-@rule
+@compiled
 def entry_cells(after: Board, aux: np.uint64) -> np.uint64:
     """The empty cells on the entry side of the lines that moved."""
     action = np.int64((aux >> S8) & THREE)
@@ -105,18 +105,18 @@ def entry_cells(after: Board, aux: np.uint64) -> np.uint64:
     return cells & entry_side(action) & empty_cells(after)
 
 
-@rule
+@compiled
 def cards_left(aux: np.uint64) -> np.uint64:
     return ((aux >> S16) & COUNT) + ((aux >> S19) & COUNT) + ((aux >> S22) & COUNT)
 
 
-@rule
+@compiled
 def window_of(smallest: np.uint64, size: np.uint64) -> np.uint64:
     """A hint: `size` consecutive indices from `smallest` on."""
     return smallest | (size << S4)
 
 
-@rule
+@compiled
 def bonus_windows(board: Board) -> tuple[np.uint64, np.uint64]:
     """How many values a bonus hint shows, and how many such windows there are; (0, 0) while there is no bonus."""
     highest = largest_nibble(board)
@@ -127,19 +127,19 @@ def bonus_windows(board: Board) -> tuple[np.uint64, np.uint64]:
     return size, values - size + ONE
 
 
-@rule
+@compiled
 def take_card(deck: np.uint64, tile: int) -> np.uint64:
     """The hint that this card of the deck makes, and the deck, filled again when that was its last card."""
     rest = deck - (ONE << np.uint64(13 + 3 * tile))
     return window_of(np.uint64(tile), ONE) | (FULL_DECK if rest == ZERO else rest)
 
 
-@rule
+@compiled
 def cards_of(deck: np.uint64, tile: int) -> np.uint64:
     return (deck >> np.uint64(13 + 3 * tile)) & COUNT
 
 
-@rule
+@compiled
 def draw_hint(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Draw the next hint: a bonus window, or a card of the deck."""
     deck = aux & DECK
@@ -154,7 +154,7 @@ def draw_hint(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[np.uint64, 
     return take_card(deck, tile), rng
 
 
-@rule
+@compiled
 def spawn(after: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64, Whole, np.uint64]:
     """A tile of the hint's window lands on a random entry cell, and the next hint is drawn."""
     cells = entry_cells(after, aux)
@@ -165,7 +165,7 @@ def spawn(after: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint6
     return board, aux, value_of_index(tile), rng
 
 
-@rule
+@compiled
 def deal(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
     """One tile of the start, on any empty cell; the first one (aux = 0) is drawn from a full deck."""
     if aux == ZERO:
@@ -177,7 +177,7 @@ def deal(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64
     return board, aux, rng
 
 
-@rule
+@compiled
 def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
     """Nine tiles, then the hint."""
     board, aux = ZERO, ZERO
@@ -186,7 +186,7 @@ def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
     return board, aux, rng
 
 
-@rule
+@compiled
 def placements(after: Board, aux: np.uint64, boards: Array, auxes: Array, probabilities: Array) -> int:
     """Every value of the hint's window on every cell it may land on."""
     cells, n = entry_cells(after, aux), 0
@@ -202,7 +202,7 @@ def placements(after: Board, aux: np.uint64, boards: Array, auxes: Array, probab
     return n
 
 
-@rule
+@compiled
 def draws(board: Board, aux: np.uint64, auxes: Array, probabilities: Array) -> int:
     """Every kind of card in the deck, and every bonus window, as the next hint."""
     deck, n, rest = aux & DECK, 0, 1.0

@@ -25,7 +25,7 @@ import numpy as np
 from . import g2048
 from .board import ONE, TWO, ZERO, Board, Whole, turn, turn_back
 from .chance import below, draw
-from .compiler import Array, rule_for
+from .compiler import Array, compiled
 from .game import Game
 
 NAME = "2048-walls"
@@ -57,7 +57,7 @@ def row_table() -> Array:
     return g2048.table_of(slide_line)
 
 
-@rule_for()
+@compiled
 def slide(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Board, np.uint64, Whole]:
     """As in 2048, but for the walls; after the target nothing is legal."""
     if board >= OVER:
@@ -73,7 +73,7 @@ def game() -> Game:
     whole = g2048.game()
     deal = whole.rules.deal
 
-    @rule_for()
+    @compiled
     def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
         bits, rng = draw(rng)
         board, place = BARE, WALLS

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..games.board import NIBBLE, ONE, TWO, ZERO, symmetry
 from ..games.chance import below, draw
-from ..games.compiler import Array, rule_for
+from ..games.compiler import Array, compiled
 from ..games.game import Game
 
 PLACES = (0, 1, 2, 3, 7, 6)  # cells, for the largest tile first
@@ -32,7 +32,7 @@ def make_ahead(game: Game, stages: tuple[int, ...]) -> Callable[..., Any]:
     largest_first = tuple(np.uint64(stage) for stage in sorted(stages, reverse=True)) or (ZERO,)
     shifts = tuple(np.uint64(4 * cell) for cell in PLACES)
 
-    @rule_for("ahead", game.key, stages)
+    @compiled
     def ahead(rows: Array, rng: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64, int]:
         board, aux, rng = start(rows, rng)
         bits, rng = draw(rng)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..games.compiler import Array, kernel, rule_for
+from ..games.compiler import Array, compiled
 from ..games.game import Game
 from ..values.ntuple import evaluator
 from ..values.patterns import Network
@@ -22,7 +22,7 @@ def sweep_back(part: Parts, coherent: bool) -> Callable[..., Any]:
     locate, total_of, own = part.locate, part.total_of, part.own
     learn = adjust_coherently if coherent else adjust
 
-    @rule_for("sweep", part.key, coherent)
+    @compiled
     def sweep(
         weights: Array,
         memory: Array,
@@ -52,17 +52,15 @@ def sweep_back(part: Parts, coherent: bool) -> Callable[..., Any]:
 RING = 2  # places that `sweep_back` needs
 
 
-def backward(game: Game, network: Network, coherent: bool, of_states: bool, start: int) -> Callable[..., Any]:
+def backward(game: Game, network: Network, coherent: bool, of_states: bool, ahead: bool) -> Callable[..., Any]:
     """The backward loop, on values of afterstates or of states."""
-    part = parts(game, evaluator(game, network), start)
+    part = parts(game, evaluator(game, network), ahead)
     sweep = sweep_back(part, coherent)
     what = "states" if of_states else "afterstates"
-    choose = chooser(expectation(game, network, part.key) if of_states else part.total, part.key, what)
-    look, open_episode, close, note, spawn = part.look, part.open, part.close, part.note, game.rules.spawn
+    choose = chooser(expectation(game, network) if of_states else part.total)
+    look, open_episode, close, spawn = part.look, part.open, part.close, game.rules.spawn
 
-    @kernel(
-        "backward", part.key, coherent, what, title=f"the {network.name} trainer for {game.name}, {what}, backward"
-    )
+    @compiled(title=f"the {network.name} trainer for {game.name}, {what}, backward")
     def train(
         rows: Array,
         weights: Array,
@@ -82,7 +80,6 @@ def backward(game: Game, network: Network, coherent: bool, of_states: bool, star
                     seat.path_rewards[g, t] = np.float32(seat.gain[g])
                 if n:
                     best, _ = choose(weights, seat, g)
-                    note(seat, g)
                     if not of_states:
                         seat.path_boards[g, t], seat.path_auxes[g, t] = seat.afters[g, best], seat.auxes[g, best]
                         seat.path_rewards[g, t] = np.float32(seat.gain[g] + seat.rewards[g, best])

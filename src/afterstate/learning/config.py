@@ -35,7 +35,7 @@ class TrainConfig:
     rule: Literal["td", "tc"] = "tc"
     """td: one rate for all weights. tc: temporal coherence, each weight finds its own."""
     rate: str = ""
-    """0.1, or over the run 0.5>0.01 (linear), 1>>0.1 (exponential), 0.1,0.01@0.5 (steps). Default: 0.1 td, 1 tc."""
+    """0.1, or over the run 0.5>0.01 (linear), 0.1,0.01@0.5 (steps). Default: 0.1 td, 1 tc."""
     of: Literal["afterstates", "states"] = "afterstates"
     """What values are of: the board after the move, or before it (choosing then averages over chance)."""
     direction: Literal["forward", "backward"] = "forward"
@@ -54,13 +54,10 @@ class TrainConfig:
     """With --by-hint: boards are turned so that the slide goes left. Exact, and four times the tables."""
     fold: str = ""
     """From this tile on (such as 8192), boards are seen at the scale of smaller ones, learning and playing."""
-    fold_scale: int = 1
-    """With --fold: values are this many times as large for each time that a board is brought down, 1 or 2."""
     by_age: bool = False
     """What is usual so far into a game is learnt apart: patterns say only how much better or worse a board is."""
-    start: Literal["fresh", "restart", "carousel", "ahead"] = "fresh"
-    """Where games begin: afresh; again from the middle of the last; where a large tile was just made; or ahead, with
-    tiles of --stages on the board."""
+    start: Literal["fresh", "ahead"] = "fresh"
+    """Where games begin: afresh, or every second one ahead, with tiles of --stages on the board."""
     phases: str = ""
     """Rules one after another, rule:rate:share, such as td:0.1:0.9,tc:1:0.1; each begins with fresh coherence, except
     soften, which goes on from tc with less inertia."""
@@ -120,8 +117,6 @@ class TrainConfig:
         """Refuse what would do nothing."""
         if self.flight and self.device == "cpu":
             raise Mistake("--flight goes with --device cuda: on the CPU each thread plays its own games")
-        if self.fold_scale != TrainConfig.fold_scale and not self.fold:
-            raise Mistake("--fold-scale goes with --fold")
         if not self.turned and not self.by_hint:
             raise Mistake("--no-turned goes with --by-hint")
         if self.game != "2048" and self.four_rate != TrainConfig.four_rate:
@@ -150,9 +145,7 @@ class TrainConfig:
             raise Mistake("at most six stages: each doubles the tables")
         if stages and self.of == "states" and game.name != "2048":
             raise Mistake("stages of values of states are for 2048")
-        network = parse_network(
-            self.network, tuple(stages), self.by_hint, self._fold(game), self.turned, self.fold_scale, self.by_age
-        )
+        network = parse_network(self.network, tuple(stages), self.by_hint, self._fold(game), self.turned, self.by_age)
         evaluator(game, network)
         return network
 
@@ -311,7 +304,7 @@ def checked(found: dict[str, Any], path: Path | str) -> dict[str, Any]:
         "of": ("afterstates", "states"),
         "direction": ("forward", "backward"),
     }
-    choices |= {"start": ("fresh", "restart", "carousel", "ahead"), "device": ("cpu", "cuda")}
+    choices |= {"start": ("fresh", "ahead"), "device": ("cpu", "cuda")}
     for name, allowed in choices.items():
         if found.get(name, allowed[0]) not in allowed:
             raise Mistake(f"{path}: {name} is one of {', '.join(allowed)}, not {found[name]!r}")

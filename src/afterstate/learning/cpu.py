@@ -15,33 +15,31 @@ from typing import Any
 
 import numpy as np
 
-from ..games.compiler import Array, kernel
+from ..games.compiler import Array, compiled
 from ..games.errors import Mistake
 from ..values.ntuple import evaluator
 from .backward import RING, backward
 from .config import TrainConfig, check_entries, check_memory
 from .forward import forward_afterstates
-from .parts import AHEAD, CAROUSEL, FRESH, RESTART
 from .restoring import check_state
 from .rules import NO_MEMORY, fresh_weights, promote_all
-from .seat import BEST, BY_AGE, GAMES, MOVES, NO_STATE, POINTS, REPLAYS, Seat, new_seat
+from .seat import BEST, BY_AGE, GAMES, MOVES, POINTS, REPLAYS, Seat, new_seat
 from .states import forward_states
 from .trainer import SOFTNESS, TOO_LARGE, Tally
 
 ALONE = 200_000  # first moves, which one thread makes alone
-STARTS = {"fresh": FRESH, "restart": RESTART, "carousel": CAROUSEL, "ahead": AHEAD}
 
 
 def loop_for(config: TrainConfig, coherent: bool) -> Callable[..., Any]:
     """The compiled loop of these settings."""
-    game, network, start = config.the_game, config.the_network, STARTS[config.start]
+    game, network, ahead = config.the_game, config.the_network, config.start == "ahead"
     if config.direction == "backward":
-        return backward(game, network, coherent, config.of == "states", start)
+        return backward(game, network, coherent, config.of == "states", ahead)
     make = forward_states if config.of == "states" else forward_afterstates
-    return make(game, network, coherent, config.history, start)
+    return make(game, network, coherent, config.history, ahead)
 
 
-@kernel("take in", title="the mean of the weights")
+@compiled(title="the mean of the weights")
 def take_in(mean: Array, weights: Array, share: np.float32) -> None:
     """Move the mean by `share` of the way to the weights; what was never learnt (NaN) has no mean yet."""
     for i in range(len(mean)):
@@ -64,15 +62,7 @@ class CpuTrainer:
         self._weights = fresh_weights(size, self.network, self.evaluator.entries, config.optimism)
         history = RING if config.direction == "backward" else config.history
         self.seats = [
-            new_seat(
-                self.game,
-                self.network,
-                history,
-                config.seed,
-                thread,
-                restarts=config.start == "restart",
-                backward=config.direction == "backward",
-            )
+            new_seat(self.game, self.network, history, config.seed, thread, backward=config.direction == "backward")
             for thread in range(config.threads)
         ]
         self._take_memory(0)
@@ -165,9 +155,9 @@ class CpuTrainer:
         }
         if self.averaged:
             found |= {"mean": self.mean, "averaged": np.array([self.averaged], np.int64)}
-        left_out = NO_STATE if self.network.by_age else NO_STATE + BY_AGE
+        left_out = "" if self.network.by_age else BY_AGE
         for k, seat in enumerate(self.seats):
-            found |= {f"seat{k}.{name}": array for name, array in seat._asdict().items() if name not in left_out}
+            found |= {f"seat{k}.{name}": array for name, array in seat._asdict().items() if name != left_out}
         return found
 
     def restore(self, state: Mapping[str, Array]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..games.compiler import Array, kernel
+from ..games.compiler import Array, compiled
 from ..games.game import Game
 from ..values.lanes import prefetch
 from ..values.ntuple import evaluator
@@ -19,20 +19,22 @@ from .seat import GAMES, MOVES, NO_GAME, SLOTS, Seat
 NO_AGE = np.uint64(0)
 
 
-def forward_afterstates(game: Game, network: Network, coherent: bool, history: int, start: int) -> Callable[..., Any]:
+def forward_afterstates(
+    game: Game, network: Network, coherent: bool, history: int, ahead: bool
+) -> Callable[..., Any]:
     """`train(rows, weights, memory, seat, rate, decay, moves, games)`: the loop that the records are set with.
 
     Two games are played in turn. Looking at the moves of one asks the memory for all entries it will need; while
     they arrive, the other game chooses, learns and moves.
     """
     found = evaluator(game, network)
-    part, far = parts(game, found, start), far_reads(found)
-    look, total_of, pick, own, choose = part.look, part.total_of, part.pick, part.own, chooser(part.total, part.key)
-    open_episode, close, note, spawn = part.open, part.close, part.note, game.rules.spawn
-    learn, folds = adjust_coherently if coherent else adjust, bool(network.fold)
+    part, far = parts(game, found, ahead), far_reads(found)
+    look, total_of, pick, own, choose = part.look, part.total_of, part.pick, part.own, chooser(part.total)
+    open_episode, close, spawn = part.open, part.close, game.rules.spawn
+    learn = adjust_coherently if coherent else adjust
     age, by_age = found.age or found.offset, network.by_age  # without ages none is asked for
 
-    @kernel("forward", part.key, coherent, history, title=f"the {network.name} trainer for {game.name}")
+    @compiled(title=f"the {network.name} trainer for {game.name}")
     def train(
         rows: Array,
         weights: Array,
@@ -47,7 +49,6 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
         while seat.tally[MOVES] < until and seat.tally[GAMES] < enough:
             for g in range(SLOTS):
                 n, t, ring, errors = seat.legal[g], seat.length[g], seat.ring[g], seat.errors[g]
-                scales = seat.ring_scales[g]
                 best, value = choose(weights, seat, g)
                 value += np.float32(seat.gain[g])
                 now = age(seat.board[g], seat.aux[g]) if by_age else NO_AGE
@@ -55,8 +56,6 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
                     value += weights[now]
                 if t > 0:
                     before = total_of(weights, ring[(t - 1) % history])
-                    if folds:
-                        before *= scales[(t - 1) % history]
                     if by_age:
                         before += weights[seat.age[g]]
                         adjust_age(weights, memory, seat.age[g], value - before, rate, coherent)
@@ -64,8 +63,6 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
                     ripe = t - history
                     for q in range(max(ripe, 0), ripe + 1 if n else t):
                         error = delayed_error(errors, history, q, t, decay)
-                        if folds:
-                            error /= scales[q % history]
                         own(weights, ring[q % history])
                         learn(weights, memory, ring[q % history], error, rate)
                         seat.worst[0] = max(seat.worst[0], abs(error))
@@ -73,12 +70,9 @@ def forward_afterstates(game: Game, network: Network, coherent: bool, history: i
                     chosen = ring[t % history]
                     pick(seat, g, best, chosen)
                     seat.age[g] = now
-                    if folds:
-                        scales[t % history] = seat.scales[g, best]
                     if coherent:
                         for j in range(len(far)):
                             prefetch(memory, np.uint64(chosen[far[j]]) << np.uint64(1))
-                    note(seat, g)
                     seat.board[g], seat.aux[g], seat.gain[g], seat.rng[g] = spawn(
                         seat.afters[g, best], seat.auxes[g, best], seat.rng[g]
                     )

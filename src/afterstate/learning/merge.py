@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..games.compiler import Array, kernel
+from ..games.compiler import Array, compiled
 
 NOTHING = np.float32(0)
 
@@ -47,7 +47,7 @@ def no_changes(writable: bool = True) -> Changes:
     return found
 
 
-@kernel("collect", title="the merging of networks")
+@compiled(title="the merging of networks")
 def _collect(
     weights: Array,  # [entries]
     memory: Array,  # TC: [2 · entries] E and A; TD: [entries] visits since the last time
@@ -76,7 +76,7 @@ def _collect(
     return k
 
 
-@kernel("absorb", title="the merging of networks")
+@compiled(title="the merging of networks")
 def _absorb(
     weights: Array, memory: Array, seen: Array, seen_memory: Array, common: Changes, own: Changes, coherent: bool
 ) -> None:
@@ -102,7 +102,7 @@ def _absorb(
             k += 1
 
 
-@kernel("pour", title="the merging of networks")
+@compiled(title="the merging of networks")
 def _pour(sums: Array, changes: Changes, coherent: bool) -> None:
     """Add one copy's changes to sums [entries, 3] of v Δw, v, ΔE."""
     for k in range(len(changes.entries)):
@@ -113,7 +113,7 @@ def _pour(sums: Array, changes: Changes, coherent: bool) -> None:
             sums[i, 2] += changes.errors[k]
 
 
-@kernel("drain", title="the merging of networks")
+@compiled(title="the merging of networks")
 def _drain(sums: Array, first: int, last: int, found: Changes, coherent: bool) -> int:
     """The averages of entries first … last - 1; the sums are zero again afterwards."""
     k = 0
@@ -199,7 +199,7 @@ def apply_changes(weights: Array, memory: Array, common: Changes, coherent: bool
     _apply(weights, memory if coherent else nowhere, common, coherent)
 
 
-@kernel("apply", title="the merging of networks")
+@compiled(title="the merging of networks")
 def _apply(weights: Array, memory: Array, common: Changes, coherent: bool) -> None:
     for c in range(len(common.entries)):
         i = np.int64(common.entries[c])

@@ -9,23 +9,18 @@ from typing import Any
 import numba
 import numpy as np
 
-from ..games.chance import below, draw
-from ..games.compiler import Array, rule_for
+from ..games.compiler import Array, compiled
 from ..games.game import Game
 from ..values.lanes import entries_of, prefetch
 from ..values.layout import is_small
 from ..values.ntuple import Evaluator
 from .ahead import make_ahead
 from .rules import reader
-from .seat import BEST, CANDIDATES, GAMES, POINTS, POOL, POOL_TILES, REPLAYS, Seat
+from .seat import BEST, CANDIDATES, GAMES, POINTS, REPLAYS, Seat
 
-# How games begin (`start`): always afresh, from the middle of the last one, from where a tile was just made, or with
-# the tiles of the stages.
-FRESH, RESTART, CAROUSEL, AHEAD = range(4)
 ACTIONS = (0, 1, 2, 3)
 NONE = np.float32(0)
 NOTHING = np.float32(-3e38)  # less than any value
-SHORTEST = 10  # moves: an episode shorter than this is not restarted
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,26 +36,22 @@ class Parts:
     own: Callable[..., Any]  # (weights, entries): promotion before an update
     open: Callable[..., Any]  # (rows, seat, g): begin an episode
     close: Callable[..., Any]  # (seat, g): count a finished episode
-    note: Callable[..., Any]  # (seat, g): remember the position for later starts
-    key: str
 
 
-def parts(game: Game, evaluator: Evaluator, start: int) -> Parts:
+def parts(game: Game, evaluator: Evaluator, ahead: bool = False) -> Parts:
+    """`ahead`: every second game begins with tiles of the stages."""
     network = evaluator.network
-    key = f"{game.key}/{network.key}/{start}"
     read, own = reader(network, evaluator.entries)
     return Parts(
-        look=_look(game, evaluator, key),
-        total=_total(evaluator, read, key),
-        total_of=_total_of(evaluator, read, key),
-        pick=_pick(evaluator, key),
-        push=_push(evaluator, key),
-        locate=_locate(evaluator, key),
+        look=_look(game, evaluator),
+        total=_total(evaluator, read),
+        total_of=_total_of(evaluator, read),
+        pick=_pick(evaluator),
+        push=_push(evaluator),
+        locate=_locate(evaluator),
         own=own,
-        open=_open(game, network.stages, start, key),
-        close=_close(game, key),
-        note=_note(game, start, start == RESTART, key),
-        key=key,
+        open=_open(game, network.stages, ahead),
+        close=_close(game),
     )
 
 
@@ -70,14 +61,13 @@ def far_reads(evaluator: Evaluator) -> Array:
     return np.array([i for i in range(network.reads) if not is_small(tables[i // network.symmetries])], np.int64)
 
 
-def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
-    slide, turned, offset = game.rules.slide, evaluator.turned, evaluator.offset
+def _look(game: Game, evaluator: Evaluator) -> Callable[..., Any]:
+    slide, seen, offset = game.rules.slide, evaluator.seen, evaluator.offset
     network = evaluator.network
     entries, reads = entries_of(evaluator.layout, network.symmetries, CANDIDATES), np.int64(network.reads)
-    several, turns, folds = network.sets > 1, network.turned, bool(network.fold)
-    fold, far = evaluator.fold or turned, far_reads(evaluator)
+    several, changed, far = network.sets > 1, network.turned or bool(network.fold), far_reads(evaluator)
 
-    @rule_for("look", key, inline=True)
+    @compiled(inline=True)
     def look(rows: Array, weights: Array, seat: Seat, g: int) -> None:
         """Slide four ways, find the entries of the legal afterstates, and ask the memory for them."""
         board, aux, n = seat.board[g], seat.aux[g], np.int64(0)
@@ -87,23 +77,15 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
             n += np.int64(after != board)
         seat.legal[g] = n
         index = seat.entries[g]
-        if folds:
+        if changed:
             for k in range(n):
-                seen, seat.folded[g, k], seat.scales[g, k] = fold(seat.afters[g, k], seat.auxes[g, k])
-                seat.seen[g, k] = turned(seen, seat.folded[g, k])
-            entries(seat.seen[g], index)
-        elif turns:
-            for k in range(n):
-                seat.seen[g, k] = turned(seat.afters[g, k], seat.auxes[g, k])
+                seat.seen[g, k] = seen(seat.afters[g, k], seat.auxes[g, k])
             entries(seat.seen[g], index)
         else:
             entries(seat.afters[g], index)
         for k in range(n):
             if several:
-                if folds:
-                    first = np.uint32(offset(seat.seen[g, k], seat.folded[g, k]))
-                else:
-                    first = np.uint32(offset(seat.afters[g, k], seat.auxes[g, k]))
+                first = np.uint32(offset(seat.afters[g, k], seat.auxes[g, k]))
                 for i in range(reads):
                     index[CANDIDATES * i + k] += first
             for j in range(len(far)):
@@ -112,10 +94,10 @@ def _look(game: Game, evaluator: Evaluator, key: str) -> Callable[..., Any]:
     return look
 
 
-def _total(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable[..., Any]:
-    quarter, folds = np.int64(evaluator.reads // 2), bool(evaluator.network.fold)
+def _total(evaluator: Evaluator, read: Callable[..., Any]) -> Callable[..., Any]:
+    quarter = np.int64(evaluator.reads // 2)
 
-    @rule_for("total", key)
+    @compiled
     def total(weights: Array, seat: Seat, g: int, k: int) -> np.float32:
         """V of a candidate. Two sums side by side, because an addition waits for the one before it."""
         index = seat.entries[g]
@@ -123,15 +105,15 @@ def _total(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable
         for i in range(quarter):
             a += read(weights, index[CANDIDATES * i + k])
             b += read(weights, index[CANDIDATES * (i + quarter) + k])
-        return (a + b) * seat.scales[g, k] if folds else a + b
+        return a + b
 
     return total
 
 
-def chooser(worth: Callable[..., Any], key: str, what: str = "afterstates") -> Callable[..., Any]:
+def chooser(worth: Callable[..., Any]) -> Callable[..., Any]:
     """`choose(weights, seat, g) -> (k, value)`: the legal move with the largest reward + worth; value 0 if none."""
 
-    @rule_for("choose", key, what, inline=True)
+    @compiled(inline=True)
     def choose(weights: Array, seat: Seat, g: int) -> tuple[int, np.float32]:
         best, value = 0, NOTHING
         for k in range(seat.legal[g]):  # no branches: which move wins cannot be foretold
@@ -143,10 +125,10 @@ def chooser(worth: Callable[..., Any], key: str, what: str = "afterstates") -> C
     return choose
 
 
-def _total_of(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Callable[..., Any]:
+def _total_of(evaluator: Evaluator, read: Callable[..., Any]) -> Callable[..., Any]:
     half = np.int64(evaluator.reads // 2)
 
-    @rule_for("total of", key)
+    @compiled
     def total_of(weights: Array, entries: Array) -> np.float32:
         a, b = np.float32(0), np.float32(0)
         for i in range(half):
@@ -157,10 +139,10 @@ def _total_of(evaluator: Evaluator, read: Callable[..., Any], key: str) -> Calla
     return total_of
 
 
-def _pick(evaluator: Evaluator, key: str) -> Callable[..., Any]:
+def _pick(evaluator: Evaluator) -> Callable[..., Any]:
     reads = np.int64(evaluator.reads)
 
-    @rule_for("pick", key)
+    @compiled
     def pick(seat: Seat, g: int, k: int, target: Array) -> None:
         index = seat.entries[g]
         for i in range(reads):
@@ -169,10 +151,10 @@ def _pick(evaluator: Evaluator, key: str) -> Callable[..., Any]:
     return pick
 
 
-def _push(evaluator: Evaluator, key: str) -> Callable[..., Any]:
+def _push(evaluator: Evaluator) -> Callable[..., Any]:
     reads = np.int64(evaluator.reads)
 
-    @rule_for("push", key)
+    @compiled
     def push(seat: Seat, g: int, target: Array) -> None:
         for i in range(reads):
             target[i] = seat.here[g, i]
@@ -180,15 +162,15 @@ def _push(evaluator: Evaluator, key: str) -> Callable[..., Any]:
     return push
 
 
-def _locate(evaluator: Evaluator, key: str) -> Callable[..., Any]:
+def _locate(evaluator: Evaluator) -> Callable[..., Any]:
     network = evaluator.network
     entries, reads = entries_of(evaluator.layout, network.symmetries, 1), np.int64(network.reads)
-    turned, offset, several = evaluator.turned, evaluator.offset, network.sets > 1
+    seen, offset, several = evaluator.seen, evaluator.offset, network.sets > 1
 
-    @rule_for("locate", key)
+    @compiled
     def locate(weights: Array, board: np.uint64, aux: np.uint64, target: Array) -> None:
         """The entries of a position, asked for from the memory."""
-        entries(turned(board, aux), target)
+        entries(seen(board, aux), target)
         first = np.uint32(offset(board, aux)) if several else np.uint32(0)
         for i in range(reads):
             target[i] += first
@@ -197,69 +179,28 @@ def _locate(evaluator: Evaluator, key: str) -> Callable[..., Any]:
     return locate
 
 
-def _open(game: Game, stages: tuple[int, ...], start: int, key: str) -> Callable[..., Any]:
-    fresh, value_of_board, largest = game.rules.start, game.rules.value_of_board, game.rules.largest
-    score_is_value, ahead = game.score_is_value, make_ahead(game, stages)
+def _open(game: Game, stages: tuple[int, ...], ahead: bool) -> Callable[..., Any]:
+    fresh, value_of_board, begin_ahead = game.rules.start, game.rules.value_of_board, make_ahead(game, stages)
+    score_is_value = game.score_is_value
 
-    @rule_for("open", key)
+    @compiled
     def open_episode(rows: Array, seat: Seat, g: int) -> None:
-        """Begin an episode: a new game, perhaps with large tiles, or a position met before."""
-        if start == RESTART and seat.length[g] >= SHORTEST:
-            middle = seat.length[g] // 2
-            seat.board[g], seat.aux[g] = seat.past_boards[g, middle], seat.past_auxes[g, middle]
-            seat.score[g], seat.origin[g] = seat.past_scores[g, middle], 1
+        """Begin an episode: a new game, perhaps with large tiles."""
+        seat.origin[g] = 0
+        if ahead:
+            seat.board[g], seat.aux[g], seat.rng[g], seat.origin[g] = begin_ahead(rows, seat.rng[g])
         else:
-            seat.origin[g] = 0
-            if start == CAROUSEL:
-                tile = seat.turn[0] % POOL_TILES
-                seat.turn[0] += 1
-                while tile > 0 and seat.pool_count[tile] == 0:
-                    tile = seat.turn[0] % POOL_TILES
-                    seat.turn[0] += 1
-                if tile > 0:
-                    bits, seat.rng[g] = draw(seat.rng[g])
-                    k = np.int64(below(bits, np.uint64(min(seat.pool_count[tile], POOL))))
-                    seat.board[g], seat.aux[g] = seat.pool_boards[tile, k], seat.pool_auxes[tile, k]
-                    seat.score[g], seat.origin[g] = seat.pool_scores[tile, k], 1
-            if seat.origin[g] == 0:
-                if start == AHEAD:
-                    seat.board[g], seat.aux[g], seat.rng[g], seat.origin[g] = ahead(rows, seat.rng[g])
-                else:
-                    seat.board[g], seat.aux[g], seat.rng[g] = fresh(rows, seat.rng[g])
-                seat.score[g] = value_of_board(seat.board[g], seat.aux[g]) if score_is_value else 0
-        seat.gain[g] = 0
-        seat.summit[g] = largest(seat.board[g], seat.aux[g]) if start == CAROUSEL else 0
-        seat.length[g] = 0
+            seat.board[g], seat.aux[g], seat.rng[g] = fresh(rows, seat.rng[g])
+        seat.score[g] = value_of_board(seat.board[g], seat.aux[g]) if score_is_value else 0
+        seat.gain[g], seat.length[g] = 0, 0
 
     return open_episode
 
 
-def _note(game: Game, start: int, keeps_past: bool, key: str) -> Callable[..., Any]:
-    largest, goal = game.rules.largest, game.goal
-
-    @rule_for("note", key, keeps_past)
-    def note(seat: Seat, g: int) -> None:
-        """Remember the position: in the episode, and in the carousel's pool if its largest tile has just grown."""
-        if keeps_past:
-            t = seat.length[g]
-            seat.past_boards[g, t], seat.past_auxes[g, t] = seat.board[g], seat.aux[g]
-            seat.past_scores[g, t] = seat.score[g]
-        if start == CAROUSEL:
-            tile = np.int64(largest(seat.board[g], seat.aux[g]))
-            if tile > seat.summit[g] and tile >= goal - 1:
-                k = seat.pool_count[tile] % POOL
-                seat.pool_boards[tile, k], seat.pool_auxes[tile, k] = seat.board[g], seat.aux[g]
-                seat.pool_scores[tile, k] = seat.score[g]
-                seat.pool_count[tile] += 1
-            seat.summit[g] = tile
-
-    return note
-
-
-def _close(game: Game, key: str) -> Callable[..., Any]:
+def _close(game: Game) -> Callable[..., Any]:
     largest = game.rules.largest
 
-    @rule_for("close", key)
+    @compiled
     def close(seat: Seat, g: int) -> None:
         """Count a finished episode. Only games from the beginning tell how well the network plays."""
         if seat.origin[g] == 0:

@@ -15,18 +15,14 @@ from ..games.compiler import Array
 from ..games.errors import Mistake
 from ..games.game import Game
 from .ahead import PLACES
-from .seat import CANDIDATES, LONGEST, NO_GAME, POOL_TILES
+from .seat import CANDIDATES, LONGEST, NO_GAME
 
 ENTRIES = ("entries", "here", "ring", "age")  # of the tables
 STAGED = ("weights", "mean")  # entries of later stages that were never learnt are NaN
-POSITIONS = (("board", "aux"), ("past_boards", "past_auxes"), ("pool_boards", "pool_auxes"))
 RANGES = {
     "length": (NO_GAME, LONGEST - 2),
     "origin": (0, len(PLACES)),
     "legal": (0, CANDIDATES),
-    "pool_count": (0, 1 << 60),
-    "summit": (0, POOL_TILES - 1),
-    "turn": (0, 1 << 60),
 }
 
 
@@ -63,8 +59,7 @@ def _check_seat(seat: Mapping[str, Array], size: int, game: Game) -> None:
     for name in ENTRIES:
         if name in seat and seat[name].size and seat[name].max() >= size:
             raise Mistake(f"{name} points outside the tables")
-    for boards, auxes in POSITIONS:
-        _check_positions(game, seat[boards].ravel(), seat[auxes].ravel())
+    _check_positions(game, seat["board"], seat["aux"])
     for g in range(len(seat["legal"])):
         _check_moves(game, {name: seat[name][g] for name in ("board", "aux", "legal", "afters", "auxes", "rewards")})
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ..games.compiler import Array, rule, rule_for
+from ..games.compiler import Array, compiled
 from ..values.patterns import HINTS, Network
 
 ZERO, ONE = np.float32(0), np.float32(1)
@@ -33,7 +33,7 @@ AGE_RATE = np.float32(0.005)  # 0.003 and 0.01 teach as well, 0.05 much worse
 AGE_SHARE = np.float32(0.1)  # of the mean error: the most that a batch of games moves an age at once
 
 
-@rule
+@compiled
 def adjust(weights: Array, memory: Array, entries: Array, error: np.float32, rate: np.float32) -> None:
     """TD: every entry moves by the same step. A memory with a place for each entry counts its visits."""
     step = error * rate
@@ -44,7 +44,7 @@ def adjust(weights: Array, memory: Array, entries: Array, error: np.float32, rat
             memory[entries[k]] += ONE
 
 
-@rule
+@compiled
 def adjust_coherently(weights: Array, memory: Array, entries: Array, error: np.float32, rate: np.float32) -> None:
     """TC: an entry whose errors agree moves at full rate, one whose errors cancel out hardly at all.
 
@@ -62,7 +62,7 @@ def adjust_coherently(weights: Array, memory: Array, entries: Array, error: np.f
         memory[2 * i + 1] = path + size
 
 
-@rule
+@compiled
 def adjust_age(
     weights: Array, memory: Array, age: np.uint64, error: np.float32, rate: np.float32, coherent: bool
 ) -> None:
@@ -79,7 +79,7 @@ def adjust_age(
         memory[i] += ONE
 
 
-@rule
+@compiled
 def delayed_error(errors: Array, history: int, first: int, last: int, decay: np.float32) -> np.float32:
     """Σ decay^i · errors[first + i] up to `last`: what a position learns from the errors that followed it.
 
@@ -92,7 +92,7 @@ def delayed_error(errors: Array, history: int, first: int, last: int, decay: np.
     return total
 
 
-@rule
+@compiled
 def backward_target(reward: np.float32, target: np.float32, value: np.float32, decay: np.float32) -> np.float32:
     """The target of the position before: λ of what came out, 1 − λ of the value that the next position now has."""
     return reward + decay * target + (ONE - decay) * value
@@ -116,7 +116,7 @@ def reader(network: Network, entries: int) -> tuple[Callable[..., Any], Callable
     hints = HINTS if network.by_hint else 1
     size = np.int64(entries * hints)
 
-    @rule_for("read", network.key)
+    @compiled
     def read(weights: Array, entry: np.uint64) -> np.float32:
         value = weights[entry]
         if staged and value != value:
@@ -129,7 +129,7 @@ def reader(network: Network, entries: int) -> tuple[Callable[..., Any], Callable
                 value = weights[place]
         return value  # type: ignore[no-any-return]
 
-    @rule_for("own", network.key)
+    @compiled
     def own(weights: Array, entries: Array) -> None:
         if staged:
             for k in range(len(entries)):

@@ -2,9 +2,8 @@
 
 0.1                 constant
 0.5>0.01            linear from 0.5 to 0.01
-1>>0.1              exponential: every tenth of the run by the same factor
 0.1,0.01@0.5        stepped: 0.01 from the middle of the run on
-1,1>>0.05@0.7       pieces: 1, and from 70 % of the run on falling to 0.05
+1,1>0.05@0.7        pieces: 1, and from 70 % of the run on falling to 0.05
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from ..games.errors import Mistake
 
 NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:e-?\d+)?"
-PIECE = re.compile(rf"({NUMBER})(?:(>>?)({NUMBER}))?(?:@({NUMBER}))?")
+PIECE = re.compile(rf"({NUMBER})(?:>({NUMBER}))?(?:@({NUMBER}))?")
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,6 @@ class Piece:
     begin: float  # share of the run, 0 to 1
     first: float
     last: float
-    exponential: bool
 
 
 @dataclass(frozen=True)
@@ -45,13 +43,7 @@ class Schedule:
         piece = self.pieces[number]
         end = self.pieces[number + 1].begin if number + 1 < len(self.pieces) else 1.0
         share = (done - piece.begin) / (end - piece.begin) if end > piece.begin else 1.0
-        if piece.exponential:
-            return float(piece.first * (piece.last / piece.first) ** share)
         return piece.first + (piece.last - piece.first) * share
-
-    @property
-    def constant(self) -> bool:
-        return len(self.pieces) == 1 and self.pieces[0].first == self.pieces[0].last
 
 
 def parse_schedule(text: str) -> Schedule:
@@ -59,15 +51,11 @@ def parse_schedule(text: str) -> Schedule:
     for word in text.replace(" ", "").split(","):
         match = PIECE.fullmatch(word)
         if not match:
-            raise Mistake(
-                f"{text!r} is not a rate: write 0.1, 0.5>0.01 (linear), 1>>0.1 (exponential) or 0.1,0.01@0.5"
-            )
-        first, arrow, last, begin = match.groups()
-        piece = Piece(float(begin or 0), float(first), float(last or first), arrow == ">>")
+            raise Mistake(f"{text!r} is not a rate: write 0.1, 0.5>0.01 (linear) or 0.1,0.01@0.5 (steps)")
+        first, last, begin = match.groups()
+        piece = Piece(float(begin or 0), float(first), float(last or first))
         if not all(math.isfinite(x) for x in (piece.first, piece.last)) or piece.begin > 1:
             raise Mistake(f"{text!r}: rates are numbers, and what follows @ is a share of the run from 0 to 1")
-        if arrow == ">>" and min(piece.first, piece.last) <= 0:
-            raise Mistake(f"{text!r}: an exponential rate cannot reach 0")
         if pieces and piece.begin <= pieces[-1].begin:
             raise Mistake(f"{text!r}: the pieces of a rate begin one after another, such as 0.1,0.01@0.5,0.001@0.8")
         pieces.append(piece)

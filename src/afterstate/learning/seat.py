@@ -21,11 +21,8 @@ NO_GAME = -1  # as the length of an episode
 TILES = 32  # tallies by largest tile
 LONGEST = 1 << 17  # moves: more than any 2048 game can last
 LINE = 128  # bytes that a processor fetches together: two cache lines
-POOL, POOL_TILES = 64, 18  # positions kept for each largest tile (carousel)
 
-# Not in checkpoints: it follows from the settings, or is written anew before it is read.
-NO_STATE = ("folded",)
-BY_AGE = ("age",)  # in those of networks by age only
+BY_AGE = "age"  # in checkpoints of networks by age only
 
 # Places in `tally`.
 GAMES, MOVES, POINTS, BEST, REPLAYS, TALLY = 0, 1, 2, 3, 4, 5
@@ -40,53 +37,32 @@ class Seat(NamedTuple):
     gain: Array  # [S] int64, what chance gave since the last slide
     score: Array  # [S] int64
     length: Array  # [S] int64, moves of this episode
-    origin: Array  # [S] int64, 0 if the episode began as a new game, else 1 or its tiles of the stages
+    origin: Array  # [S] int64, tiles of the stages that the episode began with
     legal: Array  # [S] int64, legal moves
     afters: Array  # [S, 8] uint64, afterstates of the legal moves
     auxes: Array  # [S, 8] uint64
     rewards: Array  # [S, 8] int64
     seen: Array  # [S, 8] uint64, the afterstates as the tables see them
-    folded: Array  # [S, 8] uint64, their aux as the tables see it
-    scales: Array  # [S, 8] float32, what their values are times (folded networks)
     entries: Array  # [S, 4 m] uint32, their entries
     here: Array  # [S, m] uint32, entries of the position itself (values of states)
     ring: Array  # [S, h, m] uint32, entries of the positions that wait for their update
     errors: Array  # [S, h] float32
-    ring_scales: Array  # [S, h] float32, what the values of those positions are times
     age: Array  # [S] uint64, the place of the last afterstate's age (networks by age)
-    past_boards: Array  # [S, LONGEST or 1] uint64, the positions of the episode, where starts need them
-    past_auxes: Array  # [S, LONGEST or 1] uint64
-    past_scores: Array  # [S, LONGEST or 1] int64
     path_boards: Array  # [S, LONGEST or 1] uint64, what the backward rules will learn about
     path_auxes: Array  # [S, LONGEST or 1] uint64
     path_rewards: Array  # [S, LONGEST or 1] float32, earned on the way to each of them
-    pool_boards: Array  # [POOL_TILES, POOL] uint64, positions in which a tile was just made
-    pool_auxes: Array  # [POOL_TILES, POOL] uint64
-    pool_scores: Array  # [POOL_TILES, POOL] int64
-    pool_count: Array  # [POOL_TILES] int64
     out_boards: Array  # [outcomes] uint64, room for what chance may do
     out_auxes: Array  # [outcomes] uint64
     out_shares: Array  # [outcomes] float64
-    summit: Array  # [S] int64, largest tile so far (carousel)
-    turn: Array  # [1] int64, which tile the carousel starts from next
     tally: Array  # [TALLY] int64
     tiles: Array  # [TILES] int64, finished games by largest tile
     worst: Array  # [1] float64, the largest error since the last look
 
 
-def new_seat(
-    game: Game,
-    network: Network,
-    history: int,
-    seed: int,
-    thread: int,
-    *,
-    restarts: bool = False,
-    backward: bool = False,
-) -> Seat:
+def new_seat(game: Game, network: Network, history: int, seed: int, thread: int, *, backward: bool = False) -> Seat:
     """An empty seat: no game has begun (`NO_GAME`)."""
     reads = network.reads
-    past, path = LONGEST if restarts else 1, LONGEST if backward else 1
+    path = LONGEST if backward else 1
     rng = np.array([seed_of(np.uint64(seed), np.uint64(1000 * thread + slot)) for slot in range(SLOTS)], np.uint64)
     words, counts = np.uint64, np.int64
     seat = Seat(
@@ -102,29 +78,17 @@ def new_seat(
         auxes=np.zeros((SLOTS, 8), words),
         rewards=np.zeros((SLOTS, 8), counts),
         seen=np.zeros((SLOTS, 8), words),
-        folded=np.zeros((SLOTS, 8), words),
-        scales=np.ones((SLOTS, 8), np.float32),
         entries=np.zeros((SLOTS, CANDIDATES * reads), np.uint32),
         here=np.zeros((SLOTS, reads), np.uint32),
         ring=np.zeros((SLOTS, history, reads), np.uint32),
         errors=np.zeros((SLOTS, history), np.float32),
-        ring_scales=np.ones((SLOTS, history), np.float32),
         age=np.zeros(SLOTS, words),
-        past_boards=np.zeros((SLOTS, past), words),
-        past_auxes=np.zeros((SLOTS, past), words),
-        past_scores=np.zeros((SLOTS, past), counts),
         path_boards=np.zeros((SLOTS, path), words),
         path_auxes=np.zeros((SLOTS, path), words),
         path_rewards=np.zeros((SLOTS, path), np.float32),
-        pool_boards=np.zeros((POOL_TILES, POOL), words),
-        pool_auxes=np.zeros((POOL_TILES, POOL), words),
-        pool_scores=np.zeros((POOL_TILES, POOL), counts),
-        pool_count=np.zeros(POOL_TILES, counts),
         out_boards=np.zeros(game.max_placements, words),
         out_auxes=np.zeros(game.max_placements, words),
         out_shares=np.zeros(game.max_placements, np.float64),
-        summit=np.zeros(SLOTS, counts),
-        turn=np.zeros(1, counts),
         tally=np.zeros(TALLY, counts),
         tiles=np.zeros(TILES, counts),
         worst=np.zeros(1, np.float64),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..games.board import count, empty_cells
-from ..games.compiler import Array, kernel, rule_for
+from ..games.compiler import Array, compiled
 from ..games.game import Game
 from ..values.ntuple import Evaluator, evaluator
 from ..values.patterns import Network
@@ -25,12 +25,12 @@ from .seat import CANDIDATES, GAMES, MOVES, NO_GAME, SLOTS, Seat
 LOWEST_STAGE = 3  # stages by smaller tiles could change with a new tile
 
 
-def expectation(game: Game, network: Network, key: str) -> Callable[..., Any]:
+def expectation(game: Game, network: Network) -> Callable[..., Any]:
     """`expect(weights, seat, g, k) -> E[reward of chance + V(next)]` of candidate k."""
     ev = evaluator(game, network)
     if game.name == "2048" and not any(stage < LOWEST_STAGE for stage in network.stages):
-        return _expectation_by_differences(game, ev, key)
-    return _expectation_by_outcomes(game, ev, key)
+        return _expectation_by_differences(game, ev)
+    return _expectation_by_outcomes(game, ev)
 
 
 def _cell_bits(ev: Evaluator) -> tuple[Array, Array, Array]:
@@ -47,7 +47,7 @@ def _cell_bits(ev: Evaluator) -> tuple[Array, Array, Array]:
     return masks, twos, fours
 
 
-def _expectation_by_differences(game: Game, ev: Evaluator, key: str) -> Callable[..., Any]:
+def _expectation_by_differences(game: Game, ev: Evaluator) -> Callable[..., Any]:
     masks, twos, fours = _cell_bits(ev)
     begins = np.array([table.offset for table in ev.layout.tables], np.uint32)
     read, _ = reader(ev.network, ev.entries)
@@ -55,7 +55,7 @@ def _expectation_by_differences(game: Game, ev: Evaluator, key: str) -> Callable
     four_rate = np.float32(game.parameters["four_rate"])
     two_rate, several, offset = np.float32(1) - four_rate, ev.network.sets > 1, ev.offset
 
-    @rule_for("expectation", key)
+    @compiled
     def expect(weights: Array, seat: Seat, g: int, k: int) -> np.float32:
         after, index = seat.afters[g, k], seat.entries[g]
         first = np.uint32(offset(after, seat.auxes[g, k])) if several else np.uint32(0)
@@ -74,12 +74,12 @@ def _expectation_by_differences(game: Game, ev: Evaluator, key: str) -> Callable
     return expect
 
 
-def _expectation_by_outcomes(game: Game, ev: Evaluator, key: str) -> Callable[..., Any]:
+def _expectation_by_outcomes(game: Game, ev: Evaluator) -> Callable[..., Any]:
     """Any game: every placement, and every hint where tables go by hint. The reward of chance counts."""
     placements, value, gained = game.rules.placements, ev.value, game.rules.value_of_board
     score_is_value, most = game.score_is_value, game.max_placements
 
-    @rule_for("expectation", key)
+    @compiled
     def expect(weights: Array, seat: Seat, g: int, k: int) -> np.float32:
         after, aux = seat.afters[g, k], seat.auxes[g, k]
         boards, auxes, shares = seat.out_boards, seat.out_auxes, seat.out_shares
@@ -92,17 +92,15 @@ def _expectation_by_outcomes(game: Game, ev: Evaluator, key: str) -> Callable[..
     return expect
 
 
-def forward_states(game: Game, network: Network, coherent: bool, history: int, start: int) -> Callable[..., Any]:
+def forward_states(game: Game, network: Network, coherent: bool, history: int, ahead: bool) -> Callable[..., Any]:
     """The forward loop on values of states: V(s) moves toward r + V(next s), that of the last one toward 0."""
-    part = parts(game, evaluator(game, network), start)
-    choose, locate, push = chooser(expectation(game, network, part.key), part.key, "states"), part.locate, part.push
+    part = parts(game, evaluator(game, network), ahead)
+    choose, locate, push = chooser(expectation(game, network)), part.locate, part.push
     look, total_of, own = part.look, part.total_of, part.own
-    open_episode, close, note, spawn = part.open, part.close, part.note, game.rules.spawn
+    open_episode, close, spawn = part.open, part.close, game.rules.spawn
     learn = adjust_coherently if coherent else adjust
 
-    @kernel(
-        "forward states", part.key, coherent, history, title=f"the {network.name} trainer for {game.name}, states"
-    )
+    @compiled(title=f"the {network.name} trainer for {game.name}, states")
     def train(
         rows: Array,
         weights: Array,
@@ -129,7 +127,6 @@ def forward_states(game: Game, network: Network, coherent: bool, history: int, s
                     push(seat, g, ring[t % history])
                 if n:
                     best, _ = choose(weights, seat, g)
-                    note(seat, g)
                     seat.board[g], seat.aux[g], placed, seat.rng[g] = spawn(
                         seat.afters[g, best], seat.auxes[g, best], seat.rng[g]
                     )

@@ -16,7 +16,7 @@ import numpy as np
 from afterstate.games import Game, Mistake, State
 from afterstate.games.board import Whole
 from afterstate.games.chance import below, draw, seed_of
-from afterstate.games.compiler import kernel
+from afterstate.games.compiler import compiled
 
 from .kinds import NO_MOVE
 from .specs import Spec, parse_spec
@@ -44,7 +44,6 @@ class Agent:
 
     spec: str
     game: Game
-    kind: tuple[object, ...]  # names the compiled code of `decide`, for the disk cache
     decide: Callable[..., Any]
     new_memory: Callable[[], Memory]
     values_of: Callable[..., Any] | None = None
@@ -70,7 +69,7 @@ def random_agent(game: Game) -> Agent:
     """Any legal move with equal chance."""
     slide = game.rules.slide
 
-    @kernel("random", game.key, title=f"the random player of {game.title}")
+    @compiled(title=f"the random player of {game.title}")
     def decide(
         memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64
     ) -> tuple[Whole, np.uint64]:
@@ -85,7 +84,7 @@ def random_agent(game: Game) -> Agent:
                 tried |= np.int64(1) << action
         return NO_MOVE, rng
 
-    return Agent("random", game, ("random",), decide, lambda: (game.rows,))
+    return Agent("random", game, decide, lambda: (game.rows,))
 
 
 @overload
@@ -124,7 +123,7 @@ def agent_on(wanted: Spec, game: Game, model: Any) -> Agent:
     known = need_model(wanted.text, model)
     if wanted.name == "mcts":
         return players.mcts_agent(wanted, game, known)
-    if wanted.name == "greedy" and players.downgrade_settings(wanted, game, known) == players.NO_DOWNGRADE:
+    if wanted.name == "greedy" and "downgrade" not in wanted.options:
         from .greedy import greedy_agent
 
         return greedy_agent(game, known)

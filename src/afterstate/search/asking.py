@@ -21,7 +21,6 @@ from afterstate.values.outside import Answers, BatchValue, OutsideValue, answers
 
 from .agents import Agent, Memory, agent_on
 from .mcts import SIZE, make_mcts
-from .players import make_smaller
 from .specs import Spec
 
 if TYPE_CHECKING:
@@ -86,17 +85,15 @@ def asking_search(spec: Spec, game: Game, value: BatchValue, agent: Agent) -> As
 def asking_tree(spec: Spec, game: Game, value: BatchValue, agent: Agent) -> AskingAgent:
     """Monte Carlo tree search, its values at the leaves."""
     function = value_function(value, game)
-    tools, weigh, smaller = make_mcts(game, function), make_weigh(game, function), make_smaller(game)
-    iterations = int(agent.new_memory()[5][0])
+    tools, weigh = make_mcts(game, function), make_weigh(game, function)
 
     def ask(boards: Array, auxes: Array) -> Array:
         return value.of_boards(game, boards, auxes)
 
     def grow(memory: Memory, state: State) -> Memory:
-        rows, weights, notes, tree, settings, plan = memory
+        rows, weights, notes, tree, (iterations, seconds, c) = memory
         answers, moves, rng = answers_in(memory), np.zeros(4), np.uint64(seed_of(state.rng, np.uint64(1)))
-        end = time.monotonic() + plan[1] if plan[1] else np.inf
-        board, aux = (np.uint64(word) for word in smaller(state.board, state.aux, plan[2], plan[3]))
+        end = time.monotonic() + seconds if seconds else np.inf
 
         def evaluate(board: np.uint64, aux: np.uint64) -> None:
             """Know the values of all moves of a position."""
@@ -105,23 +102,23 @@ def asking_tree(spec: Spec, game: Game, value: BatchValue, agent: Agent) -> Aski
             while answers.settle(ask):
                 weigh(rows, weights, notes, board, aux, moves)
 
-        evaluate(board, aux)
-        tools.begin(rows, weights, notes, tree, board, aux, iterations)
-        for _ in range(iterations):
+        evaluate(state.board, state.aux)
+        tools.begin(rows, weights, notes, tree, state.board, state.aux, int(iterations))
+        for _ in range(int(iterations)):
             if tree.meter[SIZE] == tree.boards.size or time.monotonic() >= end:
                 break
-            _, new, board, aux, _ = tools.descend(rows, tree, rng, settings)
+            _, new, board, aux, _ = tools.descend(rows, tree, rng, c)
             if new:
                 evaluate(np.uint64(board), np.uint64(aux))
-            rng = np.uint64(tools.iterate(rows, weights, notes, tree, rng, settings))
+            rng = np.uint64(tools.iterate(rows, weights, notes, tree, rng, c))
         return memory
 
     def action_of(memory: Memory, state: State) -> int:
         return int(tools.most_visited(grow(memory, state)[3]))
 
     def values_of(memory: Memory, state: State) -> list[float | None]:
-        out, (_, _, _, tree, settings, _) = np.zeros(4), grow(memory, state)
-        tools.root_values(tree, settings, out)
+        out = np.zeros(4)
+        tools.root_values(grow(memory, state)[3], out)
         return [None if np.isnan(value) else state.score + float(value) for value in out]
 
     return AskingAgent(spec.text, game, value, agent.new_memory, action_of, values_of)

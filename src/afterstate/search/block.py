@@ -14,15 +14,15 @@ import numpy as np
 
 from afterstate.games.block import CELLS, GIVEN, LARGEST_LINK, LINKS, MASKS, THIRD, slide
 from afterstate.games.board import ONE, S4, ZERO, Board, symmetry, tile_at, tiles_above
-from afterstate.games.compiler import Array, rule
-from afterstate.values.folding import SMALLEST_HOLE, halve
+from afterstate.games.compiler import Array, compiled
+from afterstate.values.folding import halve
 
 from .kinds import NOWHERE
 
 CORNER, LARGEST = CELLS[GIVEN - 1], np.uint64(LARGEST_LINK)
 
 
-@rule
+@compiled
 def at_this_scale(turned: Board) -> Board:
     """The position of the practice that a turned board is, with a 4096 as the third; 0 if it is none."""
     aside = 0 if tile_at(turned, CORNER) == THIRD else 1  # cells that the row is away from its place
@@ -34,18 +34,18 @@ def at_this_scale(turned: Board) -> Board:
     return (turned & ~row) | links if fits and not snake else ZERO
 
 
-@rule
+@compiled
 def as_practised(turned: Board) -> Board:
     """The position of the practice that a turned board is; 0 if it is none."""
     seen = at_this_scale(turned)
     if seen == ZERO and tiles_above(turned, LARGEST) != ZERO:
-        smaller, _, found = halve(turned, ZERO, np.uint64(SMALLEST_HOLE))
+        smaller, _, found = halve(turned, ZERO)
         if found:
             seen = at_this_scale(smaller)
     return seen
 
 
-@rule
+@compiled
 def find_block(rows: Array, board: Board, aux: np.uint64) -> int:
     """How to turn a board that is to be handed over, by `symmetry`; NOWHERE if it is not."""
     for k in range(8):

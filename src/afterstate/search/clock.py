@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from afterstate.games.compiler import COMPILED, rule
+from afterstate.games.compiler import COMPILED, compiled
 
 from .kinds import Number
 
@@ -21,7 +21,7 @@ CLOCK_MONOTONIC = 6 if sys.platform == "darwin" else 1
 def _posix_clock() -> Callable[[], Number]:
     clock_gettime: Any = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.uintp))
 
-    @rule
+    @compiled
     def now() -> Number:
         """Seconds on a clock that never goes back."""
         spec = np.zeros(2, np.int64)
@@ -34,7 +34,7 @@ def _posix_clock() -> Callable[[], Number]:
 def _windows_clock() -> Callable[[], Number]:
     ticks: Any = types.ExternalFunction("GetTickCount64", types.uint64())
 
-    @rule
+    @compiled
     def now() -> Number:
         """Seconds on a clock that never goes back, in steps of about 16 ms."""
         return 1e-3 * np.float64(ticks())

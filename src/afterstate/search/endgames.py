@@ -31,7 +31,7 @@ import numpy as np
 
 from afterstate.games import block
 from afterstate.games.board import ZERO, Board, symmetry, tile_at, tiles_above
-from afterstate.games.compiler import Array, rule, rule_for
+from afterstate.games.compiler import Array, compiled
 from afterstate.games.g2048 import sum_of_tiles
 
 from .kinds import Number
@@ -55,7 +55,7 @@ class Endgames(NamedTuple):
     places: Any  # [chain, target, 2] int64, where ranks and offsets of a table begin; -1 where there is none
 
 
-@rule
+@compiled
 def limit_of(target: Number) -> Number:
     """The largest sum of small tiles that a table knows."""
     return (1 << target) + ROOM
@@ -82,7 +82,7 @@ def make_number_of(chain: Chain) -> Callable[..., Any]:
     """`number_of(board, base)`: the numbers of its halves. Tiles are their digits, the first cell's the lowest."""
     low_cells, high_cells = halves_of(chain)
 
-    @rule_for(chain)
+    @compiled
     def number_of(board: Board, base: Number) -> tuple[Number, Number]:
         low = high = np.int64(0)
         for i in range(len(low_cells)):
@@ -101,7 +101,7 @@ def make_look(chain: Chain) -> Callable[..., Any]:
     practised = chain in CHAINS[2:]  # nobody builds a block but who has practised it
     given, third = block.GIVEN, block.THIRD
 
-    @rule_for(chain)
+    @compiled
     def look(endgames: Endgames, turned: Board) -> Number:
         target = tile_at(turned, chain[-1])
         known = endgames.places[kind, target, 0] >= 0 and (tiles_above(turned, target) & ~links) == ZERO
@@ -118,7 +118,7 @@ def make_look(chain: Chain) -> Callable[..., Any]:
     return look
 
 
-@rule
+@compiled
 def turned_action(action: int, k: int) -> int:
     """Where a slide goes on a board that was turned by `symmetry(board, k)`."""
     if k & (2 - (action & 1)):
@@ -131,7 +131,7 @@ def make_best_slides() -> Callable[..., Any]:
     """`best_slides(endgames, board)`: the best slides by the tables, as bits; 0 where none are known."""
     five, six, five_of_block, six_of_block = (make_look(chain) for chain in CHAINS)
 
-    @rule_for()
+    @compiled
     def best_slides(endgames: Endgames, board: Board) -> Number:
         for i in range(16):
             k = i & 7
@@ -149,7 +149,7 @@ def make_best_slides() -> Callable[..., Any]:
     return best_slides
 
 
-@rule
+@compiled
 def leave(endgames: Any, board: Board, values: Array) -> None:
     """What a search without endgames does with its values instead of `overrule`."""
 
@@ -163,7 +163,7 @@ def make_overrule() -> Callable[..., Any]:
     """
     best_slides = make_best_slides()
 
-    @rule_for()
+    @compiled
     def overrule(endgames: Endgames, board: Board, values: Array) -> None:
         slides, best = best_slides(endgames, board), -np.inf
         for action in range(4):

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from afterstate.games import Game
-from afterstate.games.board import Board, count, empty_cells, smallest_symmetric
+from afterstate.games.board import Board, smallest_symmetric
 from afterstate.games.chance import mix
-from afterstate.games.compiler import Array, rule, rule_for
+from afterstate.games.compiler import Array, compiled
 from afterstate.values.functions import Notes, ValueFunction, make_placed_value, make_weigh
 
 from .clock import now
@@ -42,12 +42,6 @@ MOVES = 4
 S32, S40 = np.uint64(32), np.uint64(40)
 SHARES = 2.0**62  # a probability as a whole number
 GENERATION, NODES, STOPPED = 0, 1, 2  # fields of `meter`
-# Layers by the number of empty cells: the fewer, the more dangerous, and the cheaper to look far.
-# In Threes! two thirds of the cells are always taken, and hints branch as much as cells.
-AUTO_LAYERS = {
-    "2048": np.array([4, 4, 4, 3, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2], np.int64),
-    "threes": np.array([4, 4, 3, 3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2], np.int64),
-}
 
 
 class Desk(NamedTuple):
@@ -100,10 +94,9 @@ class Expectimax(NamedTuple):
 
     root_values: Callable[..., Any]  # (desk, board, aux, layers, prune, out)
     deepen: Callable[..., Any]  # (desk, board, aux, nodes, seconds, prune, out) -> rounds
-    layers_for: Callable[..., Any]  # (board) -> layers of `auto`
 
 
-@rule
+@compiled
 def likeliest(shares: Array, outcomes: Number) -> Number:
     """The probability of the likeliest outcome."""
     most = 0.0
@@ -112,7 +105,7 @@ def likeliest(shares: Array, outcomes: Number) -> Number:
     return most
 
 
-@rule
+@compiled
 def among_best(worths: Array, action: int, width: Number) -> bool:
     """Are fewer than `width` moves better than this one? Of equal ones the first is better."""
     better = 0
@@ -129,7 +122,7 @@ def make_position_key(game: Game) -> Callable[..., Any]:
     """
     symmetric = game.name == "2048"
 
-    @rule_for("position key", game.key)
+    @compiled
     def position_key(after: Board, aux: np.uint64) -> Board:
         return smallest_symmetric(after) if symmetric and aux == np.uint64(0) else after
 
@@ -150,7 +143,7 @@ def make_expect(game: Game, leaves: ValueFunction, use_table: bool, narrow: bool
     )
     placed_value, position_key, weigh = make_placed_value(game), make_position_key(game), make_weigh(game, leaves)
 
-    @rule_for("expect", game.key, leaves.key, use_table, narrow)
+    @compiled
     def expect(desk: Desk, after: Board, aux: np.uint64, layers: Number, share: Number, prune: Number) -> Number:
         if layers <= 0:
             return after_value(desk.weights, desk.notes, after, aux)
@@ -200,7 +193,7 @@ def make_root_values(game: Game, leaves: ValueFunction, use_table: bool, narrow:
     """`root_values(desk, board, aux, layers, prune, out)`: the value of each move, nan where illegal."""
     slide, expect = game.rules.slide, make_expect(game, leaves, use_table, narrow)
 
-    @rule_for("root values", game.key, leaves.key, use_table, narrow)
+    @compiled
     def root_values(desk: Desk, board: Board, aux: np.uint64, layers: Number, prune: Number, out: Array) -> None:
         desk.meter[GENERATION] = (desk.meter[GENERATION] + 1) & 0xFFFFFF
         if desk.meter[GENERATION] == 0:  # after 16 million moves the oldest entries would look fresh
@@ -215,7 +208,7 @@ def make_root_values(game: Game, leaves: ValueFunction, use_table: bool, narrow:
     return root_values
 
 
-def make_deepen(root_values: Callable[..., Any], narrow: bool, *key: object) -> Callable[..., Any]:
+def make_deepen(root_values: Callable[..., Any], narrow: bool) -> Callable[..., Any]:
     """`deepen(desk, board, aux, nodes, seconds, prune, out)`: search in rounds until the budget is spent.
 
     The rounds look 1, 2, 3 … layers ahead. A narrow search goes by probability from the third on: every round
@@ -223,7 +216,7 @@ def make_deepen(root_values: Callable[..., Any], narrow: bool, *key: object) -> 
     but none below `prune`. `out` keeps the last round that was finished; the number of rounds is returned.
     """
 
-    @rule_for("rarer", narrow)
+    @compiled
     def rarer(cost: Number, left: Number) -> Number:
         """How much rarer the paths of the next round may be, by what the last one cost; 1 to stop."""
         if not narrow:  # a layer more costs several times as much
@@ -232,7 +225,7 @@ def make_deepen(root_values: Callable[..., Any], narrow: bool, *key: object) -> 
             return RARER
         return (cost / (CAREFUL * left)) ** 1.25 if left > 0.0 else 1.0
 
-    @rule_for("deepen", *key)
+    @compiled
     def deepen(
         desk: Desk, board: Board, aux: np.uint64, nodes: float, seconds: float, prune: Number, out: Array
     ) -> Number:
@@ -259,28 +252,16 @@ def make_deepen(root_values: Callable[..., Any], narrow: bool, *key: object) -> 
     return deepen
 
 
-def make_layers_for(game: Game) -> Callable[..., Any]:
-    """`layers_for(board)`: the layers of `auto`."""
-    by_empty_cells = AUTO_LAYERS.get(game.name, AUTO_LAYERS["threes"])
-
-    @rule_for("layers for", game.name == "2048")
-    def layers_for(board: Board) -> Number:
-        return by_empty_cells[np.int64(count(empty_cells(board)))]
-
-    return layers_for
-
-
 def make_expectimax(game: Game, leaves: ValueFunction, use_table: bool = True, narrow: bool = False) -> Expectimax:
     """The searches, compiled for this game and these leaves."""
-    key = (game.key, leaves.key, use_table, narrow)
     root_values = make_root_values(game, leaves, use_table, narrow)
-    return Expectimax(root_values, make_deepen(root_values, narrow, *key), make_layers_for(game))
+    return Expectimax(root_values, make_deepen(root_values, narrow))
 
 
 def best_of_values() -> Callable[..., Any]:
     """`best_of(values) -> action`: the first of the best moves, NO_MOVE when all are nan."""
 
-    @rule_for("best of")
+    @compiled
     def best_of(values: Array) -> Number:
         best = NO_MOVE
         for action in range(MOVES):

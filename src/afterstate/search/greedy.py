@@ -10,7 +10,7 @@ import numpy as np
 
 from afterstate.games import Game
 from afterstate.games.board import Whole
-from afterstate.games.compiler import Array, kernel
+from afterstate.games.compiler import Array, compiled
 from afterstate.values.files import Model
 from afterstate.values.outside import value_function
 
@@ -21,16 +21,15 @@ from .kinds import NO_MOVE
 def greedy_agent(game: Game, model: Model) -> Agent:
     slide, leaves = game.rules.slide, value_function(model, game)
     worth = leaves.after_value
-    key = ("greedy", game.key, leaves.key)
 
-    @kernel(*key, "values", title=f"the values of {game.title} on {leaves.name}")
+    @compiled(title=f"the values of {game.title} on {leaves.name}")
     def values_of(memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
         for action in range(4):
             after, after_aux, reward = slide(memory[0], board, aux, action)
             if after != board:
                 out[action] = score + reward + worth(memory[1], memory[2], after, after_aux)
 
-    @kernel(*key, title=f"the greedy player of {game.title} on {leaves.name}")
+    @compiled(title=f"the greedy player of {game.title} on {leaves.name}")
     def decide(
         memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64
     ) -> tuple[Whole, np.uint64]:
@@ -46,4 +45,4 @@ def greedy_agent(game: Game, model: Model) -> Agent:
     def new_memory() -> Memory:
         return game.rows, leaves.weights, leaves.new_notes()
 
-    return Agent("greedy", game, key, decide, new_memory, values_of, model)
+    return Agent("greedy", game, decide, new_memory, values_of, model)

@@ -9,7 +9,7 @@ import numpy as np
 
 from afterstate.games import Game
 from afterstate.games.board import LOW_BITS, ONE, ROW, S3, S16, TWO, ZERO, Board, count, empty_cells, transpose
-from afterstate.games.compiler import Array, rule, rule_for
+from afterstate.games.compiler import Array, compiled
 from afterstate.values.functions import ValueFunction, make_placed_value
 
 from .kinds import Number
@@ -22,7 +22,7 @@ def make_best_leaf(game: Game, leaves: ValueFunction) -> Callable[..., Any]:
     """`best_leaf(desk, board, aux)`: the value of a position by its best move, by the network's word."""
     slide, after_value = game.rules.slide, leaves.after_value
 
-    @rule_for("best leaf", game.key, leaves.key)
+    @compiled
     def best_leaf(desk: Any, board: Board, aux: np.uint64) -> Number:
         best = 0.0
         for action in range(4):
@@ -40,7 +40,7 @@ def make_last_layer(game: Game, leaves: ValueFunction) -> Callable[..., Any]:
     placements, draws, best_leaf = game.rules.placements, game.rules.draws, make_best_leaf(game, leaves)
     reads_hint, placed_value = leaves.reads_hint, make_placed_value(game)
 
-    @rule_for("last layer", game.key, leaves.key, reads_hint)
+    @compiled
     def last_layer(desk: Any, after: Board, aux: np.uint64) -> Number:
         boards, auxes, shares = desk.boards[LAST], desk.auxes[LAST], desk.shares[LAST]
         hints, hint_shares = desk.hints[LAST], desk.hint_shares[LAST]
@@ -57,7 +57,7 @@ def make_last_layer(game: Game, leaves: ValueFunction) -> Callable[..., Any]:
     return make_line_layer(game, leaves, last_layer) if game.name == "2048" else last_layer
 
 
-@rule
+@compiled
 def has_full_nibble(board: Board) -> bool:
     """A 32768 or more is on the board, so that a slide may need `aux`."""
     return bool((board & (board >> ONE) & (board >> TWO) & (board >> S3) & LOW_BITS) != ZERO)
@@ -71,7 +71,7 @@ def make_line_layer(game: Game, leaves: ValueFunction, plain: Callable[..., Any]
     """
     after_value, four_rate = leaves.after_value, game.parameters["four_rate"]
 
-    @rule_for("one direction", game.key, leaves.key)
+    @compiled
     def one_direction(desk: Any, table: Array, board: Board, empty: np.uint64, upright: bool, best: Array) -> None:
         """Raise `best` [cell, tile] by what sliding all rows by `table` gains; `upright`: rows are columns."""
         slid, reward, moving = ZERO, np.int64(0), 0
@@ -114,7 +114,7 @@ def make_line_layer(game: Game, leaves: ValueFunction, plain: Callable[..., Any]
                     place = (4 * j + i if upright else 4 * i + j) + 16 * tile
                     best[place] = max(best[place], gained)
 
-    @rule_for("line layer", game.key, leaves.key)
+    @compiled
     def line_layer(desk: Any, after: Board, aux: np.uint64) -> Number:
         if aux != ZERO or has_full_nibble(after):
             return plain(desk, after, aux)

@@ -5,7 +5,7 @@ so far. One iteration walks down, choosing moves by PUCT on values scaled to the
 the game's own chance choose outcomes, until it meets a position that is not in the tree. That position is added, its
 four afterstates are read from the network, and the best r + V is carried back up with the rewards on the way.
 
-A move starts with what the network says of its afterstate, counted as `trust` visits. The part of the tree under the
+A move starts with what the network says of its afterstate, counted as one visit. The part of the tree under the
 position that really came up is kept for the next move.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from afterstate.games import Game
 from afterstate.games.board import Board
-from afterstate.games.compiler import Array, rule_for
+from afterstate.games.compiler import Array, compiled
 from afterstate.values.functions import Notes, ValueFunction
 
 from .clock import now
@@ -47,13 +47,6 @@ class Tree(NamedTuple):
     spread: Array  # [2] float64: smallest and largest value seen
 
 
-class Settings(NamedTuple):
-    """How the tree grows."""
-
-    c: float  # how much is explored
-    trust: float  # visits that the network's word counts
-
-
 def new_tree(positions: int) -> Tree:
     four = (positions, 4)
     return Tree(
@@ -74,21 +67,20 @@ def new_tree(positions: int) -> Tree:
 class Mcts(NamedTuple):
     """The compiled search of a game on some leaves."""
 
-    search: Callable[..., Any]  # (rows, weights, notes, tree, board, aux, rng, iterations, seconds, settings) -> rng
+    search: Callable[..., Any]  # (rows, weights, notes, tree, board, aux, rng, iterations, seconds, c) -> rng
     begin: Callable[..., Any]  # (rows, weights, notes, tree, board, aux, iterations)
-    descend: Callable[..., Any]  # (rows, tree, rng, settings) -> depth, new, board, aux, rng
-    iterate: Callable[..., Any]  # (rows, weights, notes, tree, rng, settings) -> rng
-    root_values: Callable[..., Any]  # (tree, settings, out)
+    descend: Callable[..., Any]  # (rows, tree, rng, c) -> depth, new, board, aux, rng
+    iterate: Callable[..., Any]  # (rows, weights, notes, tree, rng, c) -> rng
+    root_values: Callable[..., Any]  # (tree, out)
     most_visited: Callable[..., Any]  # (tree) -> action
 
 
 def make_mcts(game: Game, leaves: ValueFunction) -> Mcts:
     """The search, compiled for this game and these leaves."""
-    key = (game.key, leaves.key)
     slide, spawn, after_value = game.rules.slide, game.rules.spawn, leaves.after_value
     keep_below = make_keep_below()
 
-    @rule_for("mcts add", *key)
+    @compiled
     def add(rows: Array, weights: Any, notes: Notes, tree: Tree, board: Board, aux: np.uint64) -> Number:
         """Put a position into the tree; its value by the network, 0 when no move is legal."""
         node, best = tree.meter[SIZE], 0.0
@@ -105,26 +97,25 @@ def make_mcts(game: Game, leaves: ValueFunction) -> Mcts:
                 best = max(best, value)
         return best
 
-    @rule_for("mcts mean")
-    def mean(tree: Tree, node: Number, action: Number, trust: float) -> Number:
+    @compiled
+    def mean(tree: Tree, node: Number, action: Number) -> Number:
         """What a move is worth so far: the mean of its returns and of the network's first word."""
-        weight = tree.counts[node, action] + trust
-        return (tree.totals[node, action] + trust * tree.firsts[node, action]) / weight
+        return (tree.totals[node, action] + tree.firsts[node, action]) / (tree.counts[node, action] + 1.0)
 
-    @rule_for("mcts select")
-    def select(tree: Tree, node: Number, settings: Settings) -> Number:
+    @compiled
+    def select(tree: Tree, node: Number, c: float) -> Number:
         """The move by PUCT with equal priors on scaled values; NO_MOVE when none is legal."""
         best, best_bound = NO_MOVE, -math.inf
         scale = max(tree.spread[1] - tree.spread[0], 1e-6)
-        explore = settings.c * math.sqrt(tree.visits[node] + 1.0)
+        explore = c * math.sqrt(tree.visits[node] + 1.0)
         for action in range(4):
             if not math.isnan(tree.firsts[node, action]):
-                bound = mean(tree, node, action, settings.trust) / scale + explore / (1.0 + tree.counts[node, action])
+                bound = mean(tree, node, action) / scale + explore / (1.0 + tree.counts[node, action])
                 if bound > best_bound:
                     best, best_bound = action, bound
         return best
 
-    @rule_for("mcts outcome")
+    @compiled
     def outcome(tree: Tree, node: Number, action: Number, board: Board, aux: np.uint64) -> Number:
         """The outcome of a move that is this position, NO_NODE when it has not come up yet."""
         child = np.int64(tree.outcomes[node, action])
@@ -132,15 +123,15 @@ def make_mcts(game: Game, leaves: ValueFunction) -> Mcts:
             child = np.int64(tree.siblings[child])
         return child
 
-    @rule_for("mcts descend", *key, inline=True)
+    @compiled(inline=True)
     def descend(
-        rows: Array, tree: Tree, rng: np.uint64, settings: Settings
+        rows: Array, tree: Tree, rng: np.uint64, c: float
     ) -> tuple[Number, bool, Board, np.uint64, np.uint64]:
         """Select moves down to a position that is new, or to the end of a game; `tree.path` is the way there."""
         node: Number = np.int64(ROOT)
         depth, board, aux = 0, tree.boards[ROOT], tree.auxes[ROOT]
         while depth < DEEPEST:
-            action = select(tree, node, settings)
+            action = select(tree, node, c)
             if action == NO_MOVE:
                 break
             after, after_aux, reward = slide(rows, tree.boards[node], tree.auxes[node], action)
@@ -153,10 +144,10 @@ def make_mcts(game: Game, leaves: ValueFunction) -> Mcts:
             node = child
         return depth, False, board, aux, rng
 
-    @rule_for("mcts iterate", *key)
-    def iterate(rows: Array, weights: Any, notes: Notes, tree: Tree, rng: np.uint64, settings: Settings) -> np.uint64:
+    @compiled
+    def iterate(rows: Array, weights: Any, notes: Notes, tree: Tree, rng: np.uint64, c: float) -> np.uint64:
         """One walk down and back up: a new position is added, and what it is worth is backed up with the rewards."""
-        depth, new, board, aux, rng = descend(rows, tree, rng, settings)
+        depth, new, board, aux, rng = descend(rows, tree, rng, c)
         value = 0.0
         if new:
             node, action = tree.path[depth - 1, 0], tree.path[depth - 1, 1]
@@ -172,7 +163,7 @@ def make_mcts(game: Game, leaves: ValueFunction) -> Mcts:
             tree.totals[node, action] += value
         return rng
 
-    @rule_for("mcts begin", *key)
+    @compiled
     def begin(
         rows: Array, weights: Any, notes: Notes, tree: Tree, board: Board, aux: np.uint64, iterations: int
     ) -> None:
@@ -183,7 +174,7 @@ def make_mcts(game: Game, leaves: ValueFunction) -> Mcts:
             tree.spread[0], tree.spread[1] = math.inf, -math.inf
             add(rows, weights, notes, tree, board, aux)
 
-    @rule_for("mcts search", *key)
+    @compiled
     def search(
         rows: Array,
         weights: Any,
@@ -194,7 +185,7 @@ def make_mcts(game: Game, leaves: ValueFunction) -> Mcts:
         rng: np.uint64,
         iterations: int,
         seconds: float,
-        settings: Settings,
+        c: float,
     ) -> np.uint64:
         """Grow the tree of this position."""
         end = now() + seconds if seconds > 0 else math.inf
@@ -202,17 +193,17 @@ def make_mcts(game: Game, leaves: ValueFunction) -> Mcts:
         for _ in range(iterations):
             if tree.meter[SIZE] == tree.boards.size:
                 break
-            rng = iterate(rows, weights, notes, tree, rng, settings)
+            rng = iterate(rows, weights, notes, tree, rng, c)
             if seconds > 0 and now() >= end:
                 break
         return rng
 
-    @rule_for("mcts root values")
-    def root_values(tree: Tree, settings: Settings, out: Array) -> None:
+    @compiled
+    def root_values(tree: Tree, out: Array) -> None:
         for action in range(4):
-            out[action] = mean(tree, ROOT, action, settings.trust)
+            out[action] = mean(tree, ROOT, action)
 
-    @rule_for("mcts most visited")
+    @compiled
     def most_visited(tree: Tree) -> Number:
         """The move with the most visits, the better one of equals."""
         best = NO_MOVE
@@ -220,7 +211,7 @@ def make_mcts(game: Game, leaves: ValueFunction) -> Mcts:
             if math.isnan(tree.firsts[ROOT, action]):
                 continue
             more = 1.0 if best == NO_MOVE else tree.counts[ROOT, action] - tree.counts[ROOT, best]
-            if more > 0 or (more == 0 and mean(tree, ROOT, action, 1.0) > mean(tree, ROOT, best, 1.0)):
+            if more > 0 or (more == 0 and mean(tree, ROOT, action) > mean(tree, ROOT, best)):
                 best = action
         return best
 
@@ -230,7 +221,7 @@ def make_mcts(game: Game, leaves: ValueFunction) -> Mcts:
 def make_keep_below() -> Callable[..., Any]:
     """`keep_below(tree, board, aux) -> found`: make an outcome of the root the new root, forget the rest."""
 
-    @rule_for("mcts find outcome")
+    @compiled
     def find(tree: Tree, board: Board, aux: np.uint64) -> Number:
         if tree.meter[SIZE] > 0:
             for action in range(4):
@@ -241,7 +232,7 @@ def make_keep_below() -> Callable[..., Any]:
                     child = np.int64(tree.siblings[child])
         return NO_NODE
 
-    @rule_for("mcts move")
+    @compiled
     def move(tree: Tree, source: int, target: int) -> None:
         tree.boards[target], tree.auxes[target] = tree.boards[source], tree.auxes[source]
         tree.visits[target] = tree.visits[source]
@@ -252,7 +243,7 @@ def make_keep_below() -> Callable[..., Any]:
             tree.outcomes[target, action] = tree.outcomes[source, action]
         tree.siblings[target] = tree.siblings[source]
 
-    @rule_for("mcts keep below")
+    @compiled
     def keep_below(tree: Tree, board: Board, aux: np.uint64) -> bool:
         """Outcomes have larger indices than the position they come from, so one sweep moves the subtree down."""
         root = find(tree, board, aux)

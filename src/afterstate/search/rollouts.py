@@ -11,7 +11,7 @@ import numpy as np
 from afterstate.games import Game
 from afterstate.games.board import S32, TWO, ZERO, Board
 from afterstate.games.chance import draw
-from afterstate.games.compiler import Array, rule_for
+from afterstate.games.compiler import Array, compiled
 
 from .clock import now
 from .kinds import Number
@@ -23,7 +23,7 @@ def make_rollout(game: Game) -> Callable[..., Any]:
     """`rollout(rows, board, aux, rng) -> (gained, rng)`: random legal moves to the end, and the score they gain."""
     slide, spawn = game.rules.slide, game.rules.spawn
 
-    @rule_for("rollout", game.key)
+    @compiled
     def rollout(rows: Array, board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Number, np.uint64]:
         gained: Number = np.int64(0)
         tried: Number = 0
@@ -55,7 +55,7 @@ def make_flat(game: Game) -> Callable[..., Any]:
     """
     slide, spawn, rollout = game.rules.slide, game.rules.spawn, make_rollout(game)
 
-    @rule_for("flat", game.key)
+    @compiled
     def flat(
         rows: Array, board: Board, aux: np.uint64, rng: np.uint64, games: int, seconds: float, out: Array
     ) -> np.uint64:

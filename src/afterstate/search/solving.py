@@ -23,7 +23,7 @@ import numpy as np
 
 from afterstate.games import Game, Mistake
 from afterstate.games.board import ONE, ZERO, Board, tile_at, tiles_above, turn, turn_back, with_tile
-from afterstate.games.compiler import Array, kernel, rule, rule_for
+from afterstate.games.compiler import Array, compiled
 from afterstate.games.g2048 import slide_left
 from afterstate.values.files import memory_of_this_machine
 
@@ -82,10 +82,10 @@ def least_of(chain: Chain) -> float:
 
 def make_expect_in(chain: Chain, four_rate: float) -> Callable[..., Any]:
     """`expect_in(chances, ranks, layout, total, high, first, step)`: afterstates with a sum and a high half."""
-    (low_cells, high_cells), key = halves_of(chain), (chain, four_rate)
+    low_cells, high_cells = halves_of(chain)
     twos, fours = np.float32(1.0 - four_rate), np.float32(four_rate)
 
-    @rule_for(*key)
+    @compiled
     def of_new_tile(chances: Chances, total: int, limit: int, two: int, four: int) -> Number:
         """What a 2 or a 4 in one cell leads to, by the places of the two positions; nothing past the limit."""
         chance = NONE
@@ -95,7 +95,7 @@ def make_expect_in(chain: Chain, four_rate: float) -> Callable[..., Any]:
             chance += fours * np.float32(chances.positions[(total // 2 + 2) % KEPT, four])
         return chance
 
-    @rule_for(*key)
+    @compiled
     def expect_in(
         chances: Chances, ranks: Array, layout: Layout, total: int, high: int, first: int, step: int
     ) -> None:
@@ -131,11 +131,11 @@ def make_expect_in(chain: Chain, four_rate: float) -> Callable[..., Any]:
 
 def make_choose(chain: Chain, four_rate: float) -> Callable[..., Any]:
     """`choose(chances, ranks, rows, board, total)`: the chance of a position, and its best slides as bits."""
-    links, others, last, key = mask_of(chain), mask_of(chain[:-1]), chain[-1], (chain, four_rate)
+    links, others, last = mask_of(chain), mask_of(chain[:-1]), chain[-1]
     twos, fours, number_of = np.float32(1.0 - four_rate), np.float32(four_rate), make_number_of(chain)
     least = np.float32(least_of(chain))
 
-    @rule_for(*key)
+    @compiled
     def in_place(chances: Chances, ranks: Array, before: Board, after: Board, total: int) -> Number:
         """The chance of an afterstate whose links are where they were before, -1 if they are not."""
         target = tile_at(before, last)
@@ -148,7 +148,7 @@ def make_choose(chain: Chain, four_rate: float) -> Callable[..., Any]:
         now = total // 2 % KEPT
         return np.float32(chances.afterstates[now, chances.offsets[now, high] + ranks[low]]) * PART
 
-    @rule_for(*key)
+    @compiled
     def there_and_back(chances: Chances, ranks: Array, rows: Array, board: Board, total: int, action: int) -> Number:
         """The chance of a slide with the opposite one after it."""
         after, mean, empty = slid(rows, board, action), NONE, 0
@@ -163,7 +163,7 @@ def make_choose(chain: Chain, four_rate: float) -> Callable[..., Any]:
                     mean += max(chance, NONE) * (twos if tile == 1 else fours)
         return mean / np.float32(empty)
 
-    @rule_for(*key)
+    @compiled
     def choose(chances: Chances, ranks: Array, rows: Array, board: Board, total: int) -> tuple[Number, Number]:
         best, slides = -CERTAIN, 0
         for way in range(2):
@@ -191,7 +191,7 @@ def make_choose_in(chain: Chain, four_rate: float) -> Callable[..., Any]:
     ones = np.uint64(sum(1 << 4 * cell for cell in chain))
     steps = np.uint64(sum(i << 4 * cell for i, cell in enumerate(reversed(chain))))
 
-    @rule_for(chain, four_rate)
+    @compiled
     def choose_in(
         endgames: Endgames,
         chances: Chances,
@@ -231,7 +231,7 @@ def make_rules(chain: Chain, four_rate: float) -> Rules:
     return Rules(make_expect_in(chain, four_rate), make_choose_in(chain, four_rate))
 
 
-@rule
+@compiled
 def slid(rows: Array, board: Board, action: int) -> Board:
     """A slide in the loop that solves: without what the game's own does for merges past 32768, where no link gets."""
     return turn_back(slide_left(rows, turn(board, action))[0], action)
@@ -356,12 +356,12 @@ def make_loops(chain: Chain, four_rate: float) -> tuple[Callable[..., Any], Call
     """The loops over some of the high halves: afterstates with a sum, then positions with it."""
     expect_in, choose_in = make_rules(chain, four_rate)
 
-    @kernel("expect", chain, four_rate, title="endgames")
+    @compiled(title="endgames")
     def expect(chances: Chances, ranks: Array, layout: Layout, total: int, first: int, last: int) -> None:
         for high in range(first, last):
             expect_in(chances, ranks, layout, total, high, 0, 1)
 
-    @kernel("choose", chain, four_rate, title="endgames")
+    @compiled(title="endgames")
     def choose(
         endgames: Endgames, chances: Chances, rows: Array, layout: Layout, total: int, first: int, last: int
     ) -> None:

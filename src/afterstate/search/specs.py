@@ -8,24 +8,22 @@ from dataclasses import dataclass, field
 from afterstate.games import Mistake
 
 EXAMPLES = (
-    "best, random, greedy, expectimax:3, expectimax:deep, expectimax:200ms, expectimax:auto, "
-    "mcts:400, mcts:1s, mcts:d1, rollouts:100"
+    "best, random, greedy, expectimax:3, expectimax:deep, expectimax:200ms, mcts:400, mcts:1s, mcts:d1, rollouts:100"
 )
 BUDGETS = {
     "best": "",
     "random": "",
     "greedy": "",
-    "expectimax": "layers (expectimax:3), expectimax:deep, expectimax:auto, time a move (expectimax:200ms) or "
-    "expectimax:5000nodes",
+    "expectimax": "layers (expectimax:3), expectimax:deep, time a move (expectimax:200ms) or expectimax:5000nodes",
     "mcts": "iterations (mcts:400), time a move (mcts:1s) or mcts:d1",
     "rollouts": "random games a legal move (rollouts:100) or time a move (rollouts:100ms)",
 }
 OPTIONS = {
     "random": (),
-    "greedy": ("downgrade", "hole"),
-    "expectimax": ("width", "prune", "table", "downgrade", "hole", "endgames", "wide", "block", "walls"),
+    "greedy": ("downgrade",),
+    "expectimax": ("width", "prune", "table", "downgrade", "endgames", "wide", "block", "walls"),
     "best": ("table", "endgames", "wide", "block", "walls"),
-    "mcts": ("leaf", "c", "trust", "downgrade", "hole"),
+    "mcts": ("leaf", "c"),
     "rollouts": (),
 }
 HIGHEST = {"": 1e9, "nodes": 1e12, "ms": 3.6e6, "s": 3600.0}
@@ -38,7 +36,7 @@ class Spec:
     text: str
     name: str
     budget: float = 0.0
-    unit: str = ""  # "" a number of what the player counts, "nodes", "s" seconds, or the word auto, deep or d1
+    unit: str = ""  # "" a number of what the player counts, "nodes", "s" seconds, or the word deep or d1
     options: dict[str, str] = field(default_factory=dict)
     best: bool = False  # with everything that the box has for the game
 
@@ -106,7 +104,7 @@ def _option(text: str, name: str, word: str) -> tuple[str, str]:
 
 def _budget(text: str, name: str, budget: str) -> tuple[float, str]:
     wrong = Mistake(f"how long may {text!r} think? {name} takes {BUDGETS[name]}")
-    if (name, budget) in (("expectimax", "auto"), ("expectimax", "deep"), ("mcts", "d1")):
+    if (name, budget) in (("expectimax", "deep"), ("mcts", "d1")):
         return 0.0, budget
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|nodes)?", budget)
     if not found or (found[2] == "nodes" and name != "expectimax"):

@@ -17,7 +17,7 @@ import numpy as np
 from afterstate.games import Game
 from afterstate.games.board import Board
 from afterstate.games.chance import below, draw
-from afterstate.games.compiler import Array, rule_for
+from afterstate.games.compiler import Array, compiled
 
 from .clock import now
 from .kinds import Number
@@ -52,7 +52,7 @@ def make_uct(game: Game) -> Uct:
     """The search, compiled for this game."""
     slide, spawn, rollout = game.rules.slide, game.rules.spawn, make_rollout(game)
 
-    @rule_for("uct select", game.key)
+    @compiled
     def select(tree: Tree, node: Number, legal: Number, c: float) -> Number:
         """The legal move with the largest upper bound; every legal move has been tried."""
         best, best_bound = -1, -math.inf
@@ -67,7 +67,7 @@ def make_uct(game: Game) -> Uct:
                     best, best_bound = action, bound
         return best
 
-    @rule_for("uct iterate", game.key)
+    @compiled
     def iterate(
         rows: Array, tree: Tree, size: Number, board: Board, aux: np.uint64, rng: np.uint64, c: float
     ) -> tuple[Number, np.uint64]:
@@ -108,7 +108,7 @@ def make_uct(game: Game) -> Uct:
             node = np.int64(tree.parents[node])
         return size, rng
 
-    @rule_for("uct search", game.key)
+    @compiled
     def search(
         rows: Array,
         tree: Tree,
@@ -129,7 +129,7 @@ def make_uct(game: Game) -> Uct:
                 break
         return size, rng
 
-    @rule_for("uct root values")
+    @compiled
     def root_values(tree: Tree, out: Array) -> None:
         for action in range(4):
             child = tree.children[ROOT, action]

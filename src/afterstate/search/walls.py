@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from afterstate.games.board import NIBBLE, ONE, ZERO, Board, count, holds, tile_at, tiles_above
-from afterstate.games.compiler import Array, rule
+from afterstate.games.compiler import Array, compiled
 from afterstate.games.walls import TARGET, WALL, WALLS
 
 from .kinds import NOWHERE
@@ -17,14 +17,14 @@ from .kinds import NOWHERE
 SMALLEST, MARK, NUMBER = np.uint64(TARGET), np.uint64(WALL), np.uint64(WALLS)
 
 
-@rule
+@compiled
 def as_walls(board: Board) -> Board:
     """The position of the practice that a board is."""
     large = tiles_above(board, SMALLEST - ONE)
     return (board & ~(large * NIBBLE)) | large * MARK
 
 
-@rule
+@compiled
 def find_walls(rows: Array, board: Board, aux: np.uint64) -> int:
     """0 for a board that is to be handed over, as it lies; NOWHERE for others."""
     if aux != ZERO or count(tiles_above(board, SMALLEST - ONE)) != NUMBER or not holds(board, SMALLEST):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..games.compiler import rule_for
+from ..games.compiler import compiled
 from ..games.game import Game
 from .patterns import AGES
 
@@ -30,7 +30,7 @@ def make_age(game: Game, first: int) -> Callable[..., Any]:
     sum_of_tiles, begin = game.rules.sum_of_tiles, np.uint64(first)
     oldest, bits = np.uint64(AGES - 1), np.uint64(BITS[game.name])
 
-    @rule_for("age", game.name, first)
+    @compiled
     def age(board: np.uint64, aux: np.uint64) -> np.uint64:
         return begin + min(sum_of_tiles(board, aux) >> bits, oldest)  # type: ignore[no-any-return]
 

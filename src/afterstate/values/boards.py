@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..games.board import CELLS, TWO
-from ..games.compiler import Array, rule
+from ..games.compiler import Array, compiled
 from ..games.errors import Mistake
 from ..games.game import Game
 
@@ -41,7 +41,7 @@ def boards_of(game: Game, tiles: Array) -> tuple[Array, Array]:
     return boards, aux
 
 
-@rule
+@compiled
 def pack_all(numbers: Array, tiles: Array, boards: Array, large: Array) -> Any:
     """Fill `boards`; `large` are those that do not fit. Returns the first one with a number that is no tile."""
     for i in range(len(numbers)):

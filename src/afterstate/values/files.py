@@ -184,7 +184,6 @@ def _metadata(model: Model) -> dict[str, str]:
         "by_hint": str(int(network.by_hint)),
         "turned": str(int(network.turned)),
         "fold": str(network.fold),
-        "fold_scale": str(network.fold_scale),
         "by_age": str(int(network.by_age)),
         "of": model.of,
         "training": json.dumps(dict(model.training)),
@@ -368,13 +367,15 @@ def _what_it_is(path: Path, metadata: Mapping[str, str]) -> tuple[Game, Network]
         parameters = {str(k): float(v) for k, v in json.loads(metadata["parameters"]).items()}
         stages = tuple(int(stage) for stage in metadata["stages"].split(",") if stage)
         by_hint, fold = metadata["by_hint"] == "1", int(metadata.get("fold", "0"))
-        turned, scale = by_hint and metadata.get("turned", "1") == "1", int(metadata.get("fold_scale", "2"))
+        turned = by_hint and metadata.get("turned", "1") == "1"
+        if fold and metadata.get("fold_scale", "1") != "1":
+            raise Mistake(f"{path} doubles values where it folds, which is no longer done: train it anew")
         by_age = metadata.get("by_age", "0") == "1"
         if not isinstance(json.loads(metadata["training"]), dict):
             raise Mistake(f"{path} is not a model: what it says about its training makes no sense")
-        network = parse_network(metadata["network"], stages, by_hint, fold, turned, scale, by_age)
+        network = parse_network(metadata["network"], stages, by_hint, fold, turned, by_age)
         if ",".join(write_pattern(pattern) for pattern in network.patterns) != metadata["patterns"]:
-            network = parse_network(metadata["patterns"], stages, False, fold, False, scale, by_age)
+            network = parse_network(metadata["patterns"], stages, False, fold, False, by_age)
             network = replace(network, name=metadata["network"], by_hint=by_hint, turned=turned)
         return get(metadata["game"], **parameters), network
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..games.board import NIBBLE, Board
-from ..games.compiler import Array, rule_for
+from ..games.compiler import Array, compiled
 from ..games.game import Game
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ class ValueFunction:
     `reads_hint` says that the value depends on `aux`, so that hints must be told apart down to the last layer.
     """
 
-    key: str  # tells compiled code apart that reads another one
     name: str  # what people call it
     after_value: Callable[..., Any]  # (weights, notes, after, aux) -> float64
     weights: Any  # what is read
@@ -51,20 +50,19 @@ def compiled_network(game: Game, network: Network, of: str) -> ValueFunction:
     """The values of any model with this network, still without its weights."""
     from .ntuple import evaluator
 
-    key, value = f"{game.name} {network.key}", evaluator(game, network).value
-    return plain_function(game, key, value, None, of, network.by_hint, network.name)
+    return plain_function(game, evaluator(game, network).value, None, of, network.by_hint, network.name)
 
 
 def plain_function(
-    game: Game, key: str, value: Callable[..., Any], weights: Any, of: str, reads_hint: bool, name: str = ""
+    game: Game, value: Callable[..., Any], weights: Any, of: str, reads_hint: bool, name: str = "a function"
 ) -> ValueFunction:
     """Read by `value(weights, board, aux)`, a value of afterstates or of states."""
 
-    @rule_for("plain value", key)
+    @compiled
     def noted(weights: Any, notes: Notes, board: Board, aux: np.uint64) -> Any:
         return np.float64(value(weights, board, aux))
 
-    return function_of(game, ValueFunction(key, name or key, noted, weights, no_notes, reads_hint), of)
+    return function_of(game, ValueFunction(name, noted, weights, no_notes, reads_hint), of)
 
 
 def function_of(game: Game, value: ValueFunction, of: str) -> ValueFunction:
@@ -81,7 +79,7 @@ def _expected(game: Game, value: ValueFunction) -> ValueFunction:
     placements, draws, placed_value = game.rules.placements, game.rules.draws, make_placed_value(game)
     of_state, by_hint = value.after_value, value.reads_hint
 
-    @rule_for("expected value", value.key, game.key, by_hint)
+    @compiled
     def after_value(weights: Any, notes: Notes, after: Board, aux: np.uint64) -> Any:
         boards, auxes, shares, hints, hint_shares, inner = notes
         expected = 0.0
@@ -99,14 +97,14 @@ def _expected(game: Game, value: ValueFunction) -> ValueFunction:
 
     # The tile that lands on the afterstate is the hint: no two hints may be confused on the last layer.
     reads_hint = game.max_draws > 1
-    return ValueFunction(f"{value.key} of states", value.name, after_value, value.weights, notes, reads_hint)
+    return ValueFunction(value.name, after_value, value.weights, notes, reads_hint)
 
 
 def make_weigh(game: Game, value: ValueFunction) -> Callable[..., Any]:
     """`weigh(rows, weights, notes, board, aux, out)`: what each move is worth, r + V; -inf where illegal."""
     slide, after_value = game.rules.slide, value.after_value
 
-    @rule_for("weigh", game.key, value.key)
+    @compiled
     def weigh(rows: Array, weights: Any, notes: Notes, board: Board, aux: np.uint64, out: Array) -> None:
         for action in range(4):
             after, after_aux, reward = slide(rows, board, aux, action)
@@ -122,7 +120,7 @@ def make_placed_value(game: Game) -> Callable[..., Any]:
     counts = game.score_is_value
     worth = np.array([float(game.rules.value_of_board(np.uint64(tile), np.uint64(0))) for tile in range(16)])
 
-    @rule_for("placed value", game.key)
+    @compiled
     def placed_value(after: Board, board: Board) -> Any:
         if not counts:
             return 0.0

@@ -132,7 +132,7 @@ def sum_of_one(layout: Layout, symmetries: int) -> Callable[[Any, Any, Any], Any
 def _plain_entries(layout: Layout, symmetries: int, boards: int) -> Callable[[Any, Any], None]:
     def entries(source: Any, index: Any) -> None:
         for b in range(boards):
-            for s, word in enumerate(_symmetric_words(source if boards == 1 else source[b], symmetries)):
+            for s, word in enumerate(symmetric_words(source if boards == 1 else source[b], symmetries)):
                 for t, table in enumerate(layout.tables):
                     index[(t * symmetries + s) * boards + b] = table.entry(word)
 
@@ -142,7 +142,7 @@ def _plain_entries(layout: Layout, symmetries: int, boards: int) -> Callable[[An
 def _plain_sum(layout: Layout, symmetries: int) -> Callable[[Any, Any, Any], Any]:
     def total(weights: Any, board: Any, offset: Any) -> Any:
         sums = [np.float32(0)] * symmetries
-        words = _symmetric_words(board, symmetries)
+        words = symmetric_words(board, symmetries)
         for table in layout.tables:
             sums = [s + weights[int(offset) + int(table.entry(word))] for s, word in zip(sums, words)]
         while len(sums) > 1:
@@ -152,7 +152,8 @@ def _plain_sum(layout: Layout, symmetries: int) -> Callable[[Any, Any, Any], Any
     return cast(Callable[[Any, Any, Any], Any], total)
 
 
-def _symmetric_words(board: Any, symmetries: int) -> list[Any]:
+def symmetric_words(board: Any, symmetries: int) -> list[Any]:
+    """A board in all its symmetries, spread."""
     words = [spread(np.uint64(board))]
     if symmetries == 2:
         return [words[0], flip(words[0])]

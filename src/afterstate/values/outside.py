@@ -14,17 +14,16 @@ round of questions is all, and the values of the moves are those of the same sea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
-from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..games.board import ONE, ZERO, Board
 from ..games.chance import mix
-from ..games.compiler import OUTSIDE, Array, rule, rule_for
+from ..games.compiler import Array, compiled
 from ..games.errors import Mistake
 from ..games.game import Game
 from .boards import tiles_of
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 WHAT = ("afterstates", "states")
 TOGETHER = 1 << 16  # boards that a Python function is asked for at once, at most
 FIRST_PLACES, MOST_PLACES = 1 << 16, 1 << 23  # of a table of answers
-NUMBERS = count()  # of functions from outside: their keys
 PLACES, USED, OPEN = 0, 1, 2  # fields of its `meter`: how many places count, are taken, and are questions
 
 
@@ -48,7 +46,6 @@ class OutsideValue:
     of: str = "afterstates"
     reads_hint: bool = True  # games with a hint: False says that the value does not depend on it, which is quicker
     tiles: bool = False  # a Python function that wants numbers of tiles
-    training: Mapping[str, Any] = field(default_factory=dict)  # like a model's, which searches ask
 
     def __post_init__(self) -> None:
         if self.of not in WHAT:
@@ -87,7 +84,7 @@ class BatchValue(OutsideValue):
 def compiled_value(function: Callable[..., Any], of: str = "afterstates", reads_hint: bool = True) -> CompiledValue:
     """A compiled function of a board and its aux as a value, wherever a model is taken.
 
-    Searches are compiled around it, and as it may change they are compiled in every process: some seconds.
+    Searches are compiled around it, which takes some seconds once, and again when it was edited.
 
     >>> import numba
     >>> from afterstate import game, make_agent
@@ -128,13 +125,13 @@ def value_function(source: Model | OutsideValue, game: Game) -> ValueFunction:
     hint = source.reads_hint and game.max_draws > 1
     if isinstance(source, BatchValue):
         return function_of(game, _asked(game, hint), source.of)
-    key, function = f"{OUTSIDE}{next(NUMBERS)}", source.function
+    function = source.function
 
-    @rule_for(key)
+    @compiled
     def value(weights: Any, board: Board, aux: np.uint64) -> Any:
         return function(board, aux)
 
-    return plain_function(game, key, value, np.zeros(1), source.of, hint, source.name)
+    return plain_function(game, value, np.zeros(1), source.of, hint, source.name)
 
 
 def adapted(source: OutsideValue | Callable[..., Any]) -> OutsideValue:
@@ -202,7 +199,7 @@ def _answers_in(memory: Any) -> Answers | None:
     return next((found for part in memory if (found := _answers_in(part)) is not None), None)
 
 
-@rule
+@compiled
 def answer(answers: Answers, board: Board, aux: np.uint64) -> Any:
     """What is known of this board; 0 if it has to be asked for."""
     last = np.uint64(answers.meter[PLACES] - 1)
@@ -226,8 +223,8 @@ def _asked(game: Game, reads_hint: bool) -> ValueFunction:
     """The same compiled code for all Python functions; what they say lies in the notes."""
     keeps_aux = reads_hint or game.max_draws == 1  # elsewhere aux is the hint alone, which nobody looks at
 
-    @rule_for("asked", keeps_aux)
+    @compiled
     def after_value(weights: Any, notes: Answers, after: Board, aux: np.uint64) -> Any:
         return answer(notes, after, aux if keeps_aux else ZERO)
 
-    return ValueFunction(f"asked {keeps_aux}", "a Python function", after_value, np.zeros(1), new_answers, reads_hint)
+    return ValueFunction("a Python function", after_value, np.zeros(1), new_answers, reads_hint)

@@ -67,7 +67,6 @@ class Network:
     by_hint: bool = False  # Threes!: a set of tables a hint
     fold: int = 0  # from this tile index on, boards are brought down before the tables see them; 0 never
     turned: bool = False  # by hint, on boards turned so that the slide is always left
-    fold_scale: int = 2  # what the value is times for each time that a board is brought down: 1 or 2
     by_age: bool = False  # one more table, of what is usual so far into a game
 
     def __repr__(self) -> str:
@@ -102,7 +101,7 @@ class Network:
         patterns = ",".join(write_pattern(pattern) for pattern in self.patterns)
         stages = ",".join(map(str, self.stages))
         by = f"{int(self.by_hint)}{int(self.turned)}{int(self.by_age)}"
-        return f"{patterns}/{stages}/{by}/{self.fold}/{self.fold_scale}"
+        return f"{patterns}/{stages}/{by}/{self.fold}"
 
 
 HINTS = 4  # 1, 2, 3, or a bonus
@@ -134,10 +133,9 @@ def parse_network(
     by_hint: bool = False,
     fold: int = 0,
     turned: bool = True,
-    fold_scale: int = 2,
     by_age: bool = False,
 ) -> Network:
-    """The network that `text` names or lists. `turned` matters to networks by hint, `fold_scale` to folded ones.
+    """The network that `text` names or lists. `turned` matters to networks by hint.
 
     >>> parse_network("012,456+tiny").patterns
     ((0, 1, 2), (4, 5, 6), (0, 1, 4, 5))
@@ -156,12 +154,9 @@ def parse_network(
         )
     if fold and not 8 <= fold <= 15:
         raise Mistake(f"boards are folded from a tile with index 8 to 15 on (2048: 256 to 32768), not {fold}")
-    if fold_scale not in (1, 2):
-        raise Mistake(f"a fold makes values 1 or 2 times as large, not {fold_scale} times")
     turned = by_hint and turned
     patterns = _turned(tuple(found)) if turned else tuple(found)
-    scale = fold_scale if fold else 2
-    return Network(text, patterns, tuple(sorted(set(stages))), by_hint, fold, turned, scale, by_age)
+    return Network(text, patterns, tuple(sorted(set(stages))), by_hint, fold, turned, by_age)
 
 
 def _turned(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:

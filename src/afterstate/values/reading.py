@@ -11,7 +11,7 @@ import numpy as np
 
 from ..games import Afterstate, State
 from ..games.board import unpack
-from ..games.compiler import Array, kernel
+from ..games.compiler import Array, compiled
 from ..games.errors import Mistake
 from ..games.game import Game
 from .boards import FULL, boards_of
@@ -100,14 +100,14 @@ def reader(game: Game, network: Network, of: str, asked: str) -> Callable[..., A
     """The loop over boards that are `asked`, states or afterstates, with a network of either."""
     function = compiled_network(game, network, of)
     after_value, weigh = function.after_value, make_weigh(game, function)
-    key, title = (game.key, network.key, of, asked), f"the values of {network.name} for {game.title}"
+    title = f"the values of {network.name} for {game.title}"
 
-    @kernel("read", *key, title=title)
+    @compiled(title=title)
     def of_afterstates(rows: Array, weights: Array, notes: Notes, boards: Array, aux: Array, out: Array) -> None:
         for i in range(boards.size):
             out[i] = after_value(weights, notes, boards[i], aux[i])
 
-    @kernel("read best", *key, title=title)
+    @compiled(title=title)
     def of_best_move(rows: Array, weights: Array, notes: Notes, boards: Array, aux: Array, out: Array) -> None:
         moves = np.zeros(4)
         for i in range(boards.size):
@@ -148,9 +148,7 @@ def entries_of(model: Model, position: State | Afterstate) -> list[Entry]:
     if evaluator.age is not None:
         index = int(evaluator.age(board, aux))
         found.append(Entry("age", (), index, float(model.weights[index])))
-    if evaluator.fold is not None:
-        board, aux = (np.uint64(word) for word in evaluator.fold(board, aux)[:2])
-    cells, first = unpack(np.uint64(evaluator.turned(board, aux))), int(evaluator.offset(board, aux))
+    cells, first = unpack(np.uint64(evaluator.seen(board, aux))), int(evaluator.offset(board, aux))
     for table in evaluator.layout.tables:
         for image in _images(table.pattern, model.network.symmetries):
             found.append(_entry(model, table, first, [cells[cell] for cell in image]))

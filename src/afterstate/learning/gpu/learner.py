@@ -1,8 +1,7 @@
 """A network that learns on the GPU: weights, records and games in flight, all in the GPU's memory.
 
 The steps are recorded once as a CUDA graph and replayed, because launching a kernel from Python takes longer than the
-kernel. Whatever may change between steps (the rate, the chance of a restart) lies in a small array that the kernels
-read.
+kernel. What may change between steps, the rate, lies in a small array that the kernels read.
 """
 
 from __future__ import annotations
@@ -20,11 +19,10 @@ from afterstate.games.errors import Mistake
 from .arrange import Arrangement
 from .machine import BLOCK, LANES, SIMULATED, bits_of, cuda, float_of, launched, stride, thread_number, uint64
 from .repeated import Repeated
-from .starts import RATE, RESTART, RUNNING, SETTINGS, Marks, Pool, make_begin, new_marks, restock, zeros
+from .starts import RATE, RUNNING, SETTINGS, make_begin
 from .steps import (
     BEST,
     GAMES,
-    MOVES,
     REPLAYS,
     SCORE,
     STATS,
@@ -44,6 +42,11 @@ WIDE = (1, BLOCK) if SIMULATED else (2048, BLOCK)  # a grid for loops over all w
 HIGH_HALF, TWO, ZERO = np.uint64(32), np.uint64(2), np.uint64(0)
 GAMES_A_BLOCK = BLOCK // LANES
 MOST_GAMES = 1 << 16  # so that a record counts every hit of a step: 20 bits, at most 8 hits a game
+
+
+def zeros(kind: str, *shape: int) -> Any:
+    """An array on the GPU, its kind by a letter."""
+    return cuda.to_device(np.zeros(shape, {"u": np.uint64, "f": np.float32, "i": np.int32}[kind]))
 
 
 @launched
@@ -80,10 +83,10 @@ def make_deal(lesson: Lesson) -> Any:
     begin = make_begin(lesson)
 
     @launched
-    def deal(rows: Array, slots: Slots, marks: Marks, settings: Array, seed: np.uint64, first: np.uint64) -> None:
+    def deal(rows: Array, slots: Slots, seed: np.uint64) -> None:
         g = thread_number()
         if g < slots.boards.size:
-            begin(rows, g, slots, marks, settings, seed_of(seed, first + g))
+            begin(rows, g, slots, seed_of(seed, g))
 
     return deal
 
@@ -115,35 +118,32 @@ class Learner:
         self.settings = np.zeros(SETTINGS, np.float32)
         self.settings_there = cuda.to_device(self.settings)
         self.stats = cuda.to_device(np.zeros(STATS, np.uint64))
-        self.slots, self.marks = self._new_slots()
+        self.slots = self._new_slots()
         self.choose, self.apply, self.deal = kernels_of(lesson)
         self.set_weights(weights)
         self.forget()
         self.graph: Repeated | None = None
         self._deal(seed)
 
-    def _new_slots(self) -> tuple[Slots, Marks]:
+    def _new_slots(self) -> Slots:
         n, owned = self.games, np.uint8 if len(self.lesson.tables.entries) <= 8 else np.int32
         h, waiting = self.lesson.history, n if self.lesson.history > 1 else 1
         traces = Traces._make(
-            [*(zeros(kind, h, waiting) for kind in "uuffu"), *(zeros("i", waiting) for _ in range(2))]
+            [*(zeros(kind, h, waiting) for kind in "uufu"), *(zeros("i", waiting) for _ in range(2))]
         )
-        slots = Slots._make(
-            [*(zeros(kind, n) for kind in "uuuuufffiiuuuu"), cuda.to_device(np.zeros(LANES * n, owned)), traces]
+        return Slots._make(
+            [*(zeros(kind, n) for kind in "uuuuuffiiuuuu"), cuda.to_device(np.zeros(LANES * n, owned)), traces]
         )
-        return slots, new_marks(self.lesson.start, n)
 
     def _deal(self, seed: int) -> None:
         grid = (self.games + BLOCK - 1) // BLOCK
-        self.deal[grid, BLOCK, self.stream](
-            self.rows, self.slots, self.marks, self.settings_there, np.uint64(seed), np.uint64(0)
-        )
+        self.deal[grid, BLOCK, self.stream](self.rows, self.slots, np.uint64(seed))
         self.stream.synchronize()
 
     def _step(self) -> None:
         grid = self.games * LANES // BLOCK
         self.choose[grid, BLOCK, self.stream](
-            self.weights, self.records, self.rows, self.slots, self.marks, self.stats, self.settings_there
+            self.weights, self.records, self.rows, self.slots, self.stats, self.settings_there
         )
         self.apply[grid, BLOCK, self.stream](self.weights, self.records, self.slots, self.settings_there)
 
@@ -171,15 +171,10 @@ class Learner:
         self.stream.synchronize()
         return steps * self.games
 
-    def restock(self) -> None:
-        """Carousel: take the positions of all games into the pool."""
-        if isinstance(self.marks, Pool):
-            restock(self.marks, self.slots)
-
-    def set_rate(self, rate: float, restart: float = 0.0) -> None:
-        """The rate from now on, and the share of finished games that go on from a position met before."""
+    def set_rate(self, rate: float) -> None:
+        """The rate from now on."""
         new = np.zeros(SETTINGS, np.float32)
-        new[RATE], new[RESTART], new[RUNNING] = rate, restart, 1
+        new[RATE], new[RUNNING] = rate, 1
         if self.graph is None:
             self.warm_up()
         if (new != self.settings).any():
@@ -256,14 +251,13 @@ class Learner:
         return float(np.abs(self.slots.values.copy_to_host()).max())
 
     def take_stats(self) -> dict[str, Any]:
-        """The games finished since the last call: how many, their scores, moves and largest tiles."""
+        """The games finished since the last call: how many, their scores and largest tiles."""
         stats = self.stats.copy_to_host()
         self.stats.copy_to_device(np.zeros(STATS, np.uint64))
         tiles = len(self.lesson.game.tiles)
         return {
             "games": int(stats[GAMES]),
             "score": int(stats[SCORE]),
-            "moves": int(stats[MOVES]),
             "max": int(stats[BEST]),
             "replays": int(stats[REPLAYS]),
             "tiles": [int(n) for n in stats[TILES : TILES + tiles]],
@@ -274,11 +268,7 @@ class Learner:
         left_out = WITHIN_A_STEP if self.lesson.by_age else (*WITHIN_A_STEP, "ages")
         slots = {name: array for name, array in self.slots._asdict().items() if name not in left_out}
         traces = self.slots.traces._asdict() if self.lesson.history > 1 else {}
-        return (
-            slots
-            | {f"trace_{name}": array for name, array in traces.items()}
-            | {f"mark_{name}": array for name, array in self.marks._asdict().items()}
-        )
+        return slots | {f"trace_{name}": array for name, array in traces.items()}
 
     def host_games(self) -> dict[str, Array]:
         """Copies of everything about the games in flight, whole numbers as int64."""

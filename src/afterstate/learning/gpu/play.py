@@ -14,11 +14,11 @@ import numpy as np
 
 from afterstate.games import Game
 from afterstate.games.chance import seed_of
-from afterstate.games.compiler import Array, rule
+from afterstate.games.compiler import Array, compiled
 
 from .arrange import Arrangement
 from .machine import BLOCK, SIMULATED, cuda, device, float32, int32, int64, launched, thread_number
-from .steps import Lesson, as_it_is, make_expectation, make_plain_worth
+from .steps import Lesson, as_it_is, make_expectation, make_worth
 
 NOTHING = np.float32(0)
 NO_MOVE, NO_GAME = -1, -1
@@ -39,7 +39,7 @@ class Boards(NamedTuple):
 
 def make_after_value(lesson: Lesson) -> Callable[..., Any]:
     """after_value(weights, after, aux): the value of an afterstate, for networks of afterstates and of states."""
-    part = make_expectation(lesson) if lesson.of_states else make_plain_worth(lesson)
+    part = make_expectation(lesson) if lesson.of_states else make_worth(lesson)
     see = as_it_is if lesson.of_states or lesson.view is None else lesson.view
     by_age, age_of = lesson.by_age, lesson.age_of
 
@@ -47,14 +47,14 @@ def make_after_value(lesson: Lesson) -> Callable[..., Any]:
     def after_value(weights: Array, after: np.uint64, aux: np.uint64) -> Any:
         """Summed pair by pair, as on the CPU: the same value to the last bit."""
         usual = weights[age_of(after, aux)] if by_age else NOTHING
-        after, aux, scale = see(after, aux)
+        after = see(after, aux)
         low = (part(weights, after, aux, 0, 1) + part(weights, after, aux, 1, 1)) + (
             part(weights, after, aux, 2, 1) + part(weights, after, aux, 3, 1)
         )
         high = (part(weights, after, aux, 4, 1) + part(weights, after, aux, 5, 1)) + (
             part(weights, after, aux, 6, 1) + part(weights, after, aux, 7, 1)
         )
-        return usual + (low + high) * scale
+        return usual + (low + high)
 
     return after_value
 
@@ -136,7 +136,7 @@ def make_play(lesson: Lesson, seen: Callable[..., Any] | None) -> Any:
     return play
 
 
-@rule
+@compiled
 def itself(board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64]:
     return board, aux
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from afterstate.games import Game
-from afterstate.games.compiler import Array, rule
+from afterstate.games.compiler import Array, compiled
 from afterstate.values.ntuple import Evaluator
 
 from ..rules import AGE_SHARE
@@ -32,7 +32,6 @@ from .machine import (
     LEGAL,
     REWARD,
     aux_of,
-    bits_of,
     board_of,
     cuda,
     device,
@@ -48,7 +47,7 @@ from .machine import (
     times,
     uint64,
 )
-from .starts import RATE, RUNNING, Marks, make_begin, make_bookmark
+from .starts import RATE, RUNNING, make_begin
 from .tables import (
     Tables,
     hit_of,
@@ -62,10 +61,8 @@ from .tables import (
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 NOTHING, WHOLE = np.float32(0), np.float32(1)
-GAMES, SCORE, MOVES, BEST, REPLAYS, TILES = range(6)  # places in `stats`; then a count a tile
+GAMES, SCORE, BEST, REPLAYS, TILES = range(5)  # places in `stats`; then a count a tile
 STATS = 32
-SCALE_SHIFT, SCALE_BITS = 25, 31  # where an exchanged `info` holds the logarithm of a scale
-EXPONENT, ONE_EXPONENT = np.uint64(23), np.uint64(127)  # of a float32
 
 
 class Traces(NamedTuple):
@@ -74,7 +71,6 @@ class Traces(NamedTuple):
     boards: Any  # [history, games] uint64, as the tables see them
     auxes: Any  # [history, games] uint64
     targets: Any  # [history, games] float32, the value when it was chosen and the errors since
-    scales: Any  # [history, games] float32
     ages: Any  # [history, games] uint64
     firsts: Any  # [games] int32, where the oldest one is
     lengths: Any  # [games] int32
@@ -90,9 +86,8 @@ class Slots(NamedTuple):
     before_auxes: Any  # [games] uint64
     values: Any  # [games] float32, what the tables say of `before`
     gains: Any  # [games] float32, reward since `before`
-    scales: Any  # [games] float32, what the tables' value of `before` is times (folded networks)
     scores: Any  # [games] int32
-    moves: Any  # [games] int32
+    given: Any  # [games] int32, tiles of the stages that the game began with
     hit: Any  # [games] uint64, the position collected in this step
     hit_auxes: Any  # [games] uint64
     ages: Any  # [games] uint64, the place of the age of `before` (networks by age)
@@ -109,13 +104,13 @@ class Lesson:
     evaluator: Evaluator
     of_states: bool = False  # values of states instead of afterstates
     coherence: bool = False  # temporal coherence instead of TD
-    start: str = "fresh"  # fresh, restart, carousel or ahead: see starts.py
+    ahead: bool = False  # every second game begins with tiles of the stages
     history: int = 1  # how many errors an afterstate waits for
     decay: float = 0.0  # λ, what each of them counts less than the one before
 
     @property
     def view(self) -> Callable[..., Any] | None:
-        """(board, aux) -> board, aux, scale: how a folded network sees a position."""
+        """(board, aux) -> board: how a folded network sees a position."""
         return self.evaluator.fold
 
     @property
@@ -132,11 +127,6 @@ class Lesson:
         return self.evaluator.age or self.evaluator.offset
 
     @property
-    def replays(self) -> bool:
-        """May a slot begin with more than a new game has?"""
-        return self.start != "fresh"
-
-    @property
     def words(self) -> int:
         """64-bit words in a weight's record."""
         return 2 if self.coherence else 1
@@ -144,16 +134,15 @@ class Lesson:
     @property
     def needs_aux(self) -> bool:
         """Does the worth of a move depend on more than the board after it?"""
-        staged_fold = self.view is not None and bool(self.evaluator.network.stages)
-        return self.of_states or self.tables.by_aux or staged_fold
+        return self.of_states or self.tables.by_aux
 
 
-@rule
-def as_it_is(board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64, np.float32]:
-    return board, aux, WHOLE
+@compiled
+def as_it_is(board: np.uint64, aux: np.uint64) -> np.uint64:
+    return board
 
 
-def make_plain_worth(lesson: Lesson) -> Callable[..., Any]:
+def make_worth(lesson: Lesson) -> Callable[..., Any]:
     """worth(weights, board, aux, lane, wanted): this lane's part of the value of a position as the tables see it."""
     tables = lesson.tables
     read, board_of_lane, offset_of = make_read(tables), tables.board_of, tables.offset_of
@@ -161,20 +150,6 @@ def make_plain_worth(lesson: Lesson) -> Callable[..., Any]:
     @device
     def worth(weights: Array, board: np.uint64, aux: np.uint64, lane: int, wanted: int) -> Any:
         return read(weights, offset_of(board, aux), board_of_lane(board, aux, lane), lane, wanted)
-
-    return worth
-
-
-def make_worth(lesson: Lesson) -> Callable[..., Any]:
-    """The same of any position: a folded network sees a smaller one."""
-    plain, view = make_plain_worth(lesson), lesson.view
-    if view is None:
-        return plain
-
-    @device
-    def worth(weights: Array, board: np.uint64, aux: np.uint64, lane: int, wanted: int) -> Any:
-        board, aux, scale = view(board, aux)
-        return times(plain(weights, board, aux, lane, wanted), scale)
 
     return worth
 
@@ -201,7 +176,7 @@ def make_expectation(lesson: Lesson) -> Callable[..., Any]:
 def make_best(lesson: Lesson, worth: Callable[..., Any], view: Callable[..., Any] | None) -> Callable[..., Any]:
     """best_move(weights, rows, board, aux, lane): the best move, and its afterstate as the tables see it.
 
-    -> total, value, after, after_aux, reward, seen, seen_aux, scale; after is 0 if no move is legal. A folded network
+    -> total, value, after, after_aux, reward, seen; after is 0 if no move is legal. A folded network
     folds every afterstate once, in the lane that slid it; `worth` reads what is seen.
     """
     slide, see = lesson.game.rules.slide, view or as_it_is
@@ -212,10 +187,6 @@ def make_best(lesson: Lesson, worth: Callable[..., Any], view: Callable[..., Any
         return aux_of(held, lane) if needs_aux else ZERO
 
     @device
-    def scale_of(info: int) -> Any:
-        return float32(1 << ((info >> SCALE_SHIFT) & SCALE_BITS)) if folds else WHOLE
-
-    @device
     def better(info: int, value: Any, total: Any, which: int) -> Any:
         """Is this move legal and better than the best so far?"""
         return (info & LEGAL) != 0 and (which < 0 or value + float32(info & REWARD) > total)
@@ -223,11 +194,8 @@ def make_best(lesson: Lesson, worth: Callable[..., Any], view: Callable[..., Any
     @device
     def best_move(weights: Array, rows: Array, board: np.uint64, aux: np.uint64, lane: int) -> Any:
         after, after_aux, reward = slide(rows, board, aux, lane & 3)
-        seen, seen_aux, scale = see(after, after_aux)
         info = int32(reward) | int32(LEGAL if after != board else 0)
-        if folds:
-            info |= int32((bits_of(scale) >> EXPONENT) - ONE_EXPONENT) << int32(SCALE_SHIFT)
-        held = exchange(seen, seen_aux, info)
+        held = exchange(see(after, after_aux), after_aux, info)
         b0, b1, b2, b3 = board_of(held, 0), board_of(held, 1), board_of(held, 2), board_of(held, 3)
         i0, i1, i2, i3 = info_of(held, 0), info_of(held, 1), info_of(held, 2), info_of(held, 3)
         v0, v1, v2, v3 = sum_lanes_4(
@@ -236,9 +204,6 @@ def make_best(lesson: Lesson, worth: Callable[..., Any], view: Callable[..., Any
             worth(weights, b2, aux_seen(held, 2), lane, i2 & LEGAL),
             worth(weights, b3, aux_seen(held, 3), lane, i3 & LEGAL),
         )
-        if folds:
-            v0, v1 = times(v0, scale_of(i0)), times(v1, scale_of(i1))
-            v2, v3 = times(v2, scale_of(i2)), times(v3, scale_of(i3))
         total, value, chosen, info, which = NOTHING, NOTHING, ZERO, int32(0), int32(-1)
         if better(i0, v0, total, which):
             total, value, chosen, info, which = v0 + float32(i0 & REWARD), v0, b0, i0, int32(0)
@@ -249,48 +214,43 @@ def make_best(lesson: Lesson, worth: Callable[..., Any], view: Callable[..., Any
         if better(i3, v3, total, which):
             total, value, chosen, info, which = v3 + float32(i3 & REWARD), v3, b3, i3, int32(3)
         lane_of_it = max(which, int32(0))
-        seen_aux, scale = aux_of(held, lane_of_it), scale_of(info)
-        real, real_aux = chosen, seen_aux
+        real, real_aux = chosen, aux_of(held, lane_of_it)
         if folds:
-            held = exchange(after, after_aux, info)
-            real, real_aux = board_of(held, lane_of_it), aux_of(held, lane_of_it)
+            real = board_of(exchange(after, after_aux, info), lane_of_it)
             real = real if which >= 0 else ZERO
-        return total, value, real, real_aux, info & REWARD, chosen, seen_aux, scale
+        return total, value, real, real_aux, info & REWARD, chosen
 
     return best_move
 
 
 def make_finish(lesson: Lesson) -> Callable[..., Any]:
-    """finish(...): count the finished game and fill the slot again."""
-    largest, begin, replays = lesson.game.rules.largest, make_begin(lesson), lesson.replays
+    """finish(...): count the finished game and fill the slot again. Only games from the beginning tell how well."""
+    largest, begin = lesson.game.rules.largest, make_begin(lesson)
 
     @device
-    def finish(rows: Array, g: np.uint64, slots: Slots, marks: Marks, stats: Array, settings: Array) -> None:
-        if replays and marks.resumed[g] != 0:
+    def finish(rows: Array, g: np.uint64, slots: Slots, stats: Array) -> None:
+        if slots.given[g] != 0:
             cuda.atomic.add(stats, REPLAYS, ONE)
         else:
             score = uint64(slots.scores[g])
             cuda.atomic.add(stats, GAMES, ONE)
             cuda.atomic.add(stats, SCORE, score)
-            cuda.atomic.add(stats, MOVES, uint64(slots.moves[g]))
             cuda.atomic.max(stats, BEST, score)
             cuda.atomic.add(stats, TILES + largest(slots.boards[g], slots.auxes[g]), ONE)
         slots.before[g] = ZERO
-        begin(rows, g, slots, marks, settings, slots.rngs[g])
+        begin(rows, g, slots, slots.rngs[g])
 
     return finish
 
 
 def make_go_on(lesson: Lesson) -> Callable[..., Any]:
-    """go_on(g, slots, marks, after, after_aux, reward): play the move; returns the value of the placed tile."""
-    spawn, bookmark = lesson.game.rules.spawn, make_bookmark(lesson)
+    """go_on(g, slots, after, after_aux, reward): play the move; returns the value of the placed tile."""
+    spawn = lesson.game.rules.spawn
 
     @device
-    def go_on(g: np.uint64, slots: Slots, marks: Marks, after: np.uint64, after_aux: np.uint64, reward: int) -> Any:
+    def go_on(g: np.uint64, slots: Slots, after: np.uint64, after_aux: np.uint64, reward: int) -> Any:
         slots.boards[g], slots.auxes[g], placed, slots.rngs[g] = spawn(after, after_aux, slots.rngs[g])
         slots.scores[g] += reward + placed
-        slots.moves[g] += 1
-        bookmark(g, slots, marks)
         return float32(placed)
 
     return go_on
@@ -311,23 +271,19 @@ def make_learn(lesson: Lesson) -> Callable[..., Any]:
 
 def make_choose_afterstates(lesson: Lesson) -> Any:
     """The kernel that chooses by the values of afterstates, and collects their errors."""
-    best_move, learn = make_best(lesson, make_plain_worth(lesson), lesson.view), make_learn(lesson)
-    finish, go_on, folds = make_finish(lesson), make_go_on(lesson), lesson.view is not None
+    best_move, learn = make_best(lesson, make_worth(lesson), lesson.view), make_learn(lesson)
+    finish, go_on = make_finish(lesson), make_go_on(lesson)
     by_age, age_of, collect_age = lesson.by_age, lesson.age_of, make_collect_age(lesson.words)
 
     @launched
-    def choose(
-        weights: Array, records: Array, rows: Array, slots: Slots, marks: Marks, stats: Array, settings: Array
-    ) -> None:
+    def choose(weights: Array, records: Array, rows: Array, slots: Slots, stats: Array, settings: Array) -> None:
         thread = thread_number()
         g, lane = thread >> LANE_BITS, int32(thread & LANE_MASK)
         if settings[RUNNING] == NOTHING:
             return
         before, before_aux = slots.before[g], slots.before_auxes[g]
-        gain, value_before, scale_before = slots.gains[g], slots.values[g], slots.scales[g]
-        total, value, after, after_aux, reward, seen, seen_aux, scale = best_move(
-            weights, rows, slots.boards[g], slots.auxes[g], lane
-        )
+        gain, value_before = slots.gains[g], slots.values[g]
+        total, value, after, after_aux, reward, seen = best_move(weights, rows, slots.boards[g], slots.auxes[g], lane)
         owned, age, age_before, hit_age = int32(0), ZERO, slots.ages[g], ZERO
         if by_age and after != ZERO:
             age = age_of(slots.boards[g], slots.auxes[g])  # a slide keeps it
@@ -338,7 +294,7 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
             error = (gain + total) - value_before
             if by_age and lane == 0:
                 hit_age = collect_age(records, age_before, error)
-            owned = learn(weights, records, before, before_aux, lane, error / scale_before if folds else error)
+            owned = learn(weights, records, before, before_aux, lane, error)
         slots.owned[thread] = owned
         meet()
         if lane == 0:
@@ -346,11 +302,10 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
             if by_age:
                 slots.ages[g], slots.hit_ages[g] = age, hit_age
             if after == ZERO:
-                finish(rows, g, slots, marks, stats, settings)
+                finish(rows, g, slots, stats)
             else:
-                slots.before[g], slots.before_auxes[g] = seen, seen_aux
-                slots.values[g], slots.scales[g] = value, scale
-                slots.gains[g] = go_on(g, slots, marks, after, after_aux, reward)
+                slots.before[g], slots.before_auxes[g], slots.values[g] = seen, after_aux, value
+                slots.gains[g] = go_on(g, slots, after, after_aux, reward)
 
     return choose
 
@@ -383,37 +338,33 @@ def make_choose_traces(lesson: Lesson) -> Any:
     Its value is read anew when it learns. The value of some moves ago would be wrong by all that other games have
     taught it since, and they would teach it the same again and again.
     """
-    worth = make_plain_worth(lesson)
+    worth = make_worth(lesson)
     best_move, learn = make_best(lesson, worth, lesson.view), make_learn(lesson)
     finish, go_on = make_finish(lesson), make_go_on(lesson)
     by_age, age_of, collect_age = lesson.by_age, lesson.age_of, make_collect_age(lesson.words)
     history, (weight_of, pass_on) = lesson.history, make_passing_on(lesson)
 
     @launched
-    def choose(
-        weights: Array, records: Array, rows: Array, slots: Slots, marks: Marks, stats: Array, settings: Array
-    ) -> None:
+    def choose(weights: Array, records: Array, rows: Array, slots: Slots, stats: Array, settings: Array) -> None:
         thread = thread_number()
         g, lane = thread >> LANE_BITS, int32(thread & LANE_MASK)
         if settings[RUNNING] == NOTHING:
             return
         traces = slots.traces
         first, length = int32(traces.firsts[g]), int32(traces.lengths[g])
-        total, value, after, after_aux, reward, seen, seen_aux, scale = best_move(
-            weights, rows, slots.boards[g], slots.auxes[g], lane
-        )
+        total, value, after, after_aux, reward, seen = best_move(weights, rows, slots.boards[g], slots.auxes[g], lane)
         age = age_of(slots.boards[g], slots.auxes[g]) if by_age else ZERO  # a slide keeps it
         if by_age and after != ZERO:
             value += weights[age]
             total += weights[age]
         error = (slots.gains[g] + total) - slots.values[g] if slots.before[g] != ZERO else NOTHING
         learnt = length > 0 and (length == history or after == ZERO)
-        board, aux, old_scale, old_age, target = ZERO, ZERO, WHOLE, ZERO, NOTHING
+        board, aux, old_age, target = ZERO, ZERO, ZERO, NOTHING
         if learnt:
-            board, aux, old_scale = traces.boards[first, g], traces.auxes[first, g], traces.scales[first, g]
+            board, aux = traces.boards[first, g], traces.auxes[first, g]
             target = traces.targets[first, g] + times(weight_of(length), error)
             old_age = traces.ages[first, g]
-        known = times(sum_lanes(worth(weights, board, aux, lane, int32(learnt))), old_scale)
+        known = sum_lanes(worth(weights, board, aux, lane, int32(learnt)))
         owned, hit_age = int32(0), ZERO
         if learnt:
             if by_age:
@@ -421,7 +372,7 @@ def make_choose_traces(lesson: Lesson) -> Any:
             late = target - known
             if by_age and lane == 0:
                 hit_age = collect_age(records, old_age, late)
-            owned = learn(weights, records, board, aux, lane, late / old_scale)
+            owned = learn(weights, records, board, aux, lane, late)
         slots.owned[thread] = owned
         meet()
         if lane == 0:
@@ -434,14 +385,14 @@ def make_choose_traces(lesson: Lesson) -> Any:
             if after == ZERO:
                 slots.before[g] = ZERO
                 if length == 0:
-                    finish(rows, g, slots, marks, stats, settings)
+                    finish(rows, g, slots, stats)
             else:
                 place = (first + length) % history
-                traces.boards[place, g], traces.auxes[place, g] = seen, seen_aux
-                traces.targets[place, g], traces.scales[place, g], traces.ages[place, g] = value, scale, age
+                traces.boards[place, g], traces.auxes[place, g] = seen, after_aux
+                traces.targets[place, g], traces.ages[place, g] = value, age
                 length += 1
                 slots.before[g], slots.values[g] = seen, value
-                slots.gains[g] = go_on(g, slots, marks, after, after_aux, reward)
+                slots.gains[g] = go_on(g, slots, after, after_aux, reward)
             traces.firsts[g], traces.lengths[g] = first, length
 
     return choose
@@ -450,13 +401,10 @@ def make_choose_traces(lesson: Lesson) -> Any:
 def make_choose_states(lesson: Lesson) -> Any:
     """The kernel that chooses by the expected value of the next state, and collects the errors of states."""
     best_move, learn = make_best(lesson, make_expectation(lesson), None), make_learn(lesson)
-    see = lesson.view or as_it_is
     worth, finish, go_on = make_worth(lesson), make_finish(lesson), make_go_on(lesson)
 
     @launched
-    def choose(
-        weights: Array, records: Array, rows: Array, slots: Slots, marks: Marks, stats: Array, settings: Array
-    ) -> None:
+    def choose(weights: Array, records: Array, rows: Array, slots: Slots, stats: Array, settings: Array) -> None:
         thread = thread_number()
         g, lane = thread >> LANE_BITS, int32(thread & LANE_MASK)
         if settings[RUNNING] == NOTHING:
@@ -465,23 +413,22 @@ def make_choose_states(lesson: Lesson) -> Any:
         before, before_aux = slots.before[g], slots.before_auxes[g]
         gain, value_before = slots.gains[g], slots.values[g]
         value = sum_lanes(worth(weights, board, aux, lane, 1))
-        _, _, after, after_aux, reward, _, _, _ = best_move(weights, rows, board, aux, lane)
+        _, _, after, after_aux, reward, _ = best_move(weights, rows, board, aux, lane)
         ended = after == ZERO
         owned = int32(0)
         if before != ZERO:
             error = (gain + (NOTHING if ended else value)) - value_before
-            seen, seen_aux, scale = see(before, before_aux)
-            owned = learn(weights, records, seen, seen_aux, lane, error / scale)
+            owned = learn(weights, records, before, before_aux, lane, error)
         slots.owned[thread] = owned
         meet()
         if lane == 0:
             slots.hit[g], slots.hit_auxes[g] = before, before_aux
             if ended and before == board:  # the final state has moved towards 0 as well
-                finish(rows, g, slots, marks, stats, settings)
+                finish(rows, g, slots, stats)
             else:
                 slots.before[g], slots.before_auxes[g], slots.values[g], slots.gains[g] = board, aux, value, NOTHING
                 if not ended:
-                    slots.gains[g] = float32(reward) + go_on(g, slots, marks, after, after_aux, reward)
+                    slots.gains[g] = float32(reward) + go_on(g, slots, after, after_aux, reward)
 
     return choose
 
@@ -489,7 +436,6 @@ def make_choose_states(lesson: Lesson) -> Any:
 def make_apply(lesson: Lesson) -> Any:
     """The kernel that settles the weights hit in this step, each by the lane that owns it."""
     tables = lesson.tables
-    see = (lesson.view or as_it_is) if lesson.of_states else as_it_is  # hits of afterstates are as they were seen
     settle, board_of_lane, offset_of = make_settle(tables, lesson.words), tables.board_of, tables.offset_of
     by_age, settle_age = lesson.by_age, make_settle_age(lesson.words)
 
@@ -503,7 +449,7 @@ def make_apply(lesson: Lesson) -> Any:
                 settle_age(weights, records, age, AGE_SHARE if settings[RATE] > NOTHING else NOTHING)
         if owned != 0 and settings[RUNNING] != NOTHING:
             g = thread >> LANE_BITS
-            board, aux, _ = see(slots.hit[g], slots.hit_auxes[g])
+            board, aux = slots.hit[g], slots.hit_auxes[g]
             turned = board_of_lane(board, aux, int32(thread & LANE_MASK))
             settle(weights, records, offset_of(board, aux), turned, owned, settings[RATE])
 

@@ -21,9 +21,8 @@ from .machine import SIMULATED, cuda
 from .steps import Lesson
 
 GAMES_IN_FLIGHT = 1 << 15
-REPLAYED = 0.5  # share of finished games that go on from a position met before, with --start restart and carousel
 MOST_HISTORY = 32
-STEPS_A_SNAPSHOT = 1024  # between two looks at the weights for their mean, and at the games for the carousel
+STEPS_A_SNAPSHOT = 1024  # between two looks at the weights for their mean
 
 
 class GpuTrainer:
@@ -48,7 +47,7 @@ class GpuTrainer:
             self.evaluator,
             of_states=self.config.of == "states",
             coherence=self.coherent,
-            start=self.config.start,
+            ahead=self.config.start == "ahead",
             history=self.config.history,
             decay=self.config.trace,
         )
@@ -70,7 +69,7 @@ class GpuTrainer:
 
     def advance(self, moves: int, games: int, rate: float) -> Tally:
         begin, total = time.perf_counter(), Tally()
-        self.learner.set_rate(rate, REPLAYED if self.config.start != "fresh" else 0.0)
+        self.learner.set_rate(rate)
         wanted = max(1, -(-moves // self.learner.games))
         while wanted > 0 and total.games < games:
             steps = min(wanted, STEPS_A_GRAPH, STEPS_A_SNAPSHOT - self.steps % STEPS_A_SNAPSHOT)
@@ -88,10 +87,8 @@ class GpuTrainer:
     def _run(self, steps: int) -> Tally:
         moves = self.learner.run(steps)
         self.steps += steps
-        if self.steps % STEPS_A_SNAPSHOT == 0:
-            self.learner.restock()
-            if self.config.average:
-                self.learner.average()
+        if self.config.average and self.steps % STEPS_A_SNAPSHOT == 0:
+            self.learner.average()
         found = self.learner.take_stats()
         tally = Tally(found["games"], moves, found["score"], found["max"], found["replays"])
         tally.tiles[: len(found["tiles"])] = found["tiles"]

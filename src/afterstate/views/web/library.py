@@ -24,7 +24,6 @@ from .settings import Settings
 MOST_RUNS = 500
 OPEN_MODELS = 3  # kept in memory; each may be hundreds of megabytes
 MOST_BYTES = 1 << 20  # of metrics in one answer
-FRESH_SECONDS = 15.0  # a run whose metrics grew so recently is alive
 
 
 @dataclass(frozen=True)

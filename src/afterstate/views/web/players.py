@@ -21,7 +21,6 @@ MENU = (  # what the page offers; the API takes any agent within the limits
     ("expectimax:3", "expectimax:3"),
     ("expectimax:deep", "expectimax:deep"),
     ("expectimax:200ms", "expectimax:200ms"),
-    ("expectimax:auto", "expectimax:auto"),
     ("greedy", "greedy"),
     ("mcts:400", "mcts:400 (tree search)"),
     ("mcts:1s", "mcts:1s (tree search)"),
@@ -30,7 +29,7 @@ MENU = (  # what the page offers; the API takes any agent within the limits
     ("random", "random"),
 )
 MOST = {"expectimax": 4, "mcts": 20_000, "rollouts": 2_000, "nodes": 200_000}  # layers, iterations, games, nodes
-OPTIONS = {"leaf", "c", "trust", "width", "prune", "downgrade", "hole"}  # none of them takes memory or time
+OPTIONS = {"leaf", "c", "width", "prune", "downgrade"}  # none of them takes memory or time
 MOST_AGENTS = 16
 D1_SECONDS = 2.0  # the longest thought of mcts:d1
 

@@ -20,9 +20,9 @@ import numpy as np
 from afterstate.games import Game
 from afterstate.games.chance import seed_of
 from afterstate.games.compiler import Array
+from afterstate.learning.rules import AGE_RATE, AGE_SHARE
+from afterstate.values.lanes import symmetric_words
 from afterstate.values.ntuple import Evaluator
-
-from .rules import AGE_RATE, AGE_SHARE
 
 F = np.float32
 NOTHING = np.float32(0)
@@ -82,25 +82,15 @@ class BatchLearner:
         score = int(self.game.rules.value_of_board(board, aux)) if self.game.score_is_value else 0
         return BatchGame(board, aux, rng, score)
 
-    def seen(self, board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64, np.float32]:
-        """The position as the network sees it, and the scale of its value."""
-        if self.evaluator.fold is None:
-            return board, aux, F(1)
-        board, aux, scale = self.evaluator.fold(board, aux)
-        return np.uint64(board), np.uint64(aux), F(scale)
-
     def places(self, board: np.uint64, aux: np.uint64) -> list[list[int]]:
         """The entries of a position, as eight lanes read them: a list for each lane."""
         e, symmetries = self.evaluator, self.evaluator.network.symmetries
         offset = int(e.offset(board, aux))
-        turns = (e.flip,) if symmetries == 2 else (e.mirror, e.flip, e.transpose)
-        words = [np.uint64(e.spread(np.uint64(e.turned(board, aux))))]
-        for turn in turns:
-            words += [np.uint64(turn(word)) for word in words]
+        words = symmetric_words(e.seen(board, aux), symmetries)
         lanes: list[list[int]] = [[] for _ in range(LANES)]
-        for pattern, entry in enumerate(e.tables):
+        for pattern, table in enumerate(e.layout.tables):
             for k, word in enumerate(words):
-                lanes[k + symmetries * (pattern % (LANES // symmetries))].append(offset + int(entry(word)))
+                lanes[k + symmetries * (pattern % (LANES // symmetries))].append(offset + int(table.entry(word)))
         return lanes
 
     def read(self, place: int) -> np.float32:
@@ -114,13 +104,12 @@ class BatchLearner:
 
     def parts(self, board: np.uint64, aux: np.uint64) -> list[np.float32]:
         """What each lane adds to the value of a position."""
-        board, aux, scale = self.seen(board, aux)
         sums = []
         for places in self.places(board, aux):
             total = F(0)
             for place in places:
                 total = total + self.read(place)
-            sums.append(F(total * scale))
+            sums.append(F(total))
         return sums
 
     def value(self, board: np.uint64, aux: np.uint64) -> np.float32:
@@ -173,14 +162,12 @@ class BatchLearner:
         self._learn(slot.before, F(F(slot.gain + target) - known), hits)
 
     def _learn(self, position: tuple[np.uint64, np.uint64], error: np.float32, hits: dict[int, list[int]]) -> None:
-        board, aux, scale = self.seen(*position)
-        sixteenths = math.floor(F(error / scale) * F(SIXTEENTHS) + F(0.5))
-        for places in self.places(board, aux):
+        sixteenths = math.floor(error * F(SIXTEENTHS) + F(0.5))
+        for places in self.places(*position):
             for place in places:
                 _hit(hits, place, sixteenths)
         if self.evaluator.age is not None:
-            whole = math.floor(error * F(SIXTEENTHS) + F(0.5))
-            _hit(self.hit_ages, int(self.evaluator.age(*position)), whole)
+            _hit(self.hit_ages, int(self.evaluator.age(*position)), sixteenths)
 
     def usual(self, board: np.uint64, aux: np.uint64) -> np.float32:
         """What is usual at this age; 0 in networks that do not know."""
