@@ -95,8 +95,8 @@ def test_resumed_runs_go_on_to_the_same_weights(tmp_path: Path) -> None:
     rest = Run.resume(tmp_path / "parts", moves=60_000)
     rest.train(None)
     assert whole.progress.moves == rest.progress.moves
-    assert np.array_equal(whole.model().weights[-AGES:], rest.model().weights[-AGES:])
-    assert whole.model().weights[-AGES:].any()
+    assert np.array_equal(whole.model.weights[-AGES:], rest.model.weights[-AGES:])
+    assert whole.model.weights[-AGES:].any()
 
 
 def test_only_where_it_makes_sense() -> None:

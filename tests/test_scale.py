@@ -251,7 +251,7 @@ def test_two_nodes_learn_one_network(machines: Any) -> None:
     assert trainer.traffic.rounds > 1
     assert 0 < trainer.traffic.down <= 2 * trainer.traffic.up
     assert lines[-1]["mean"] > 10_000
-    played = evaluate(make_agent("greedy", run.model().game, run.model()), 100)
+    played = evaluate(make_agent("greedy", run.model.game, run.model), 100)
     assert played.statistics.mean > 10_000
 
 

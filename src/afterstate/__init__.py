@@ -30,7 +30,11 @@ __getattr__ = lazily(
         "load_model": ".values.files",
         "save_model": ".values.files",
         "make_agent": ".search.agents",
+        "batch_value": ".values.outside",
+        "compiled_value": ".values.outside",
         "evaluate": ".arena.evaluate",
+        "train": ".learning.runs",
+        "Run": ".learning.runs",
     },
 )
 
@@ -39,13 +43,17 @@ __all__ = [
     "Game",
     "Mistake",
     "Model",
+    "Run",
     "State",
     "__version__",
+    "batch_value",
+    "compiled_value",
     "evaluate",
     "game",
-    "make_agent",
     "load_model",
+    "make_agent",
     "save_model",
+    "train",
 ]
 
 if TYPE_CHECKING:
@@ -55,10 +63,14 @@ if TYPE_CHECKING:
     from afterstate.games import State as State
     from afterstate.games import get as game
     from afterstate.games.errors import Mistake as Mistake
+    from afterstate.learning.runs import Run as Run
+    from afterstate.learning.runs import train as train
     from afterstate.search.agents import make_agent as make_agent
     from afterstate.values.files import Model as Model
     from afterstate.values.files import load_model as load_model
     from afterstate.values.files import save_model as save_model
+    from afterstate.values.outside import batch_value as batch_value
+    from afterstate.values.outside import compiled_value as compiled_value
 
 
 def __dir__() -> list[str]:

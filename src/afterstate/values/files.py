@@ -269,7 +269,7 @@ def map_tensor(path: Path, tensor: Mapping[str, Any], start: int, mode: Any = "r
     return np.memmap(path, kind, mode, start + tensor["data_offsets"][0], tuple(tensor["shape"]))
 
 
-def load_model(source: Path | str | None = None, game: Game | str | None = None) -> Model:
+def load_model(source: os.PathLike[str] | str | None = None, game: Game | str | None = None) -> Model:
     """The model of a file, of a run folder (its best), or of a name that ships with the package.
 
     Without a source: the model that ships for `game`.
@@ -327,7 +327,7 @@ def check_finite(path: Path | str, weights: Array) -> None:
             )
 
 
-def find_model(source: Path | str | None, game: str | None = None) -> Path:
+def find_model(source: os.PathLike[str] | str | None, game: str | None = None) -> Path:
     """Where the model is that the user means."""
     if source is None:
         name = get(game or "2048").name
