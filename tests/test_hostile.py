@@ -218,7 +218,7 @@ def test_a_bomb_leaves_a_real_process_with_one_line_and_little_memory(tmp_path: 
         ("seat0.entries", 4096),
         ("seat0.length", 2**40),
         ("seat0.legal", 99),
-        ("seat0.pool_count", -1),
+        ("seat0.origin", -1),
         ("seat0.afters", 12345),
         ("seat0.aux", 1),
         ("weights", np.nan),

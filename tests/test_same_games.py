@@ -38,7 +38,7 @@ TRAININGS = {
 GAMES = {
     "2048, random": "--game 2048 --agent random --games 3",
     "2048, greedy": "2048 --agent greedy --games 1",
-    "2048, two layers": "2048 --agent expectimax:2,downgrade=off --games 1",
+    "2048, two layers": "2048 --agent expectimax:2 --games 1",
     "2048, rollouts": "--game 2048 --agent rollouts:4 --games 1",
     "2048, mcts": "--game 2048 --agent mcts:20 --games 1",
     "threes, random": "--game threes --agent random --games 3",
