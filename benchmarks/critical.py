@@ -23,7 +23,7 @@ from afterstate import games
 from afterstate.games.chance import seed_of
 from afterstate.games.compiler import compiled
 from afterstate.search.agents import Agent, make_agent
-from afterstate.values.files import open_model
+from afterstate.values.files import load_model
 
 WIDTH = 512  # of the sums that are counted together
 REACHED, MOVES, SUM = 0, 1, 2
@@ -77,7 +77,7 @@ def main() -> None:
     if chosen.tile not in game.tiles[1:]:
         parser.error(f"{chosen.tile} is no tile of 2048")
     try:
-        board, model = game.parse(chosen.board).board, open_model(chosen.model)
+        board, model = game.parse(chosen.board).board, load_model(chosen.model)
         agents = [make_agent(spec, game, model) for spec in chosen.agents]
     except games.Mistake as mistake:
         parser.error(str(mistake))

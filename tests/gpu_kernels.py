@@ -34,10 +34,10 @@ from afterstate.search.agents import make_agent
 from afterstate.search.endgames import SNAKE, Endgames, make_overrule
 from afterstate.search.expectimax import best_of_values, make_expectimax, new_desk
 from afterstate.search.kinds import NOWHERE
-from afterstate.search.leaves import plain_leaves
 from afterstate.search.practice import PARTS, Part
 from afterstate.search.solving import solve
-from afterstate.values.files import Model, open_model, save_model
+from afterstate.values.files import Model, load_model, save_model
+from afterstate.values.functions import plain_function
 from afterstate.values.ntuple import evaluator
 from afterstate.values.patterns import parse_network
 
@@ -336,7 +336,7 @@ def some_games(lesson: Lesson, boards: int, crowded: list[list[int]] = CROWDED) 
 def searched_here(lesson: Lesson, search: Search, weights: Any, at: list[Any], place: int) -> Any:
     """The value of every move, by the search of the CPU."""
     of = "states" if lesson.of_states else "afterstates"
-    leaves = plain_leaves(
+    leaves = plain_function(
         lesson.game,
         lesson.evaluator.value,
         weights,
@@ -591,7 +591,7 @@ def test_a_run_ends_with_a_model_that_the_cpu_reads(tmp_path: Path) -> None:
     progress = run.train()
     assert progress.moves == SETTINGS.moves
     assert progress.phase == 2
-    model = open_model(tmp_path / "run")
+    model = load_model(tmp_path / "run")
     assert not np.isnan(model.weights).any()
     assert np.array_equal(model.weights, run.trainer.weights())
     board = np.uint64(games.get("2048").new(1).board)

@@ -23,7 +23,7 @@ from afterstate.arena.referee import judge
 from afterstate.cli import main
 from afterstate.games import Mistake, State, outside
 from afterstate.search.agents import make_agent
-from afterstate.values.files import open_model
+from afterstate.values.files import load_model
 from afterstate.views.film import moments_of
 from afterstate.views.motions import motions
 from afterstate.views.terminal import ansi
@@ -147,7 +147,7 @@ def test_a_file_does_not_bring_code_along(here, trained, capsys):
 
 def test_every_kind_of_player_plays_it(here, trained):
     games.get(NAME)
-    model = open_model(trained)
+    model = load_model(trained)
     state = model.game.new(3)
     for spec in (
         "random",

@@ -19,7 +19,7 @@ from afterstate.learning import Run, TrainConfig, cpu, read_metrics, runs
 from afterstate.learning.cpu import CpuTrainer
 from afterstate.learning.seat import NO_GAME, Seat
 from afterstate.learning.trainer import Tally
-from afterstate.values.files import map_tensor, open_model, read_header, size_of, write_tensors
+from afterstate.values.files import load_model, map_tensor, read_header, size_of, write_tensors
 
 ALWAYS = -1.0  # seconds between checkpoints: one after every step
 CONFIG = TrainConfig(network="5", rule="td", threads=1, block=10, seed=5)
@@ -56,7 +56,7 @@ class Scripted:
 
 def kept(folder: Path, name: str) -> tuple[float, dict[str, Any]]:
     """All weights of a model of `Scripted` in a folder, and what it says about its training."""
-    model = open_model(folder / f"{name}.safetensors")
+    model = load_model(folder / f"{name}.safetensors")
     assert len(set(model.weights.tolist())) == 1
     return float(model.weights[0]), dict(model.training)
 
@@ -78,7 +78,7 @@ def test_best_holds_the_weights_of_the_peak(tmp_path: Path, means: list[int], pe
     last, training = kept(tmp_path / "run", "last")
     assert last == len(means)
     assert (training["games"], training["seconds"]) == (10 * len(means), len(means))
-    assert float(open_model(tmp_path / "run").weights[0]) == peak
+    assert float(load_model(tmp_path / "run").weights[0]) == peak
     assert [line["mean"] for line in read_metrics(tmp_path / "run")] == means
 
 
@@ -147,7 +147,7 @@ def test_a_model_says_what_its_values_are_of_and_of_which_rules(tmp_path: Path) 
     config = replace(CONFIG, of="states", parameters="four_rate=0.3", games=20)
     Run.begin(config, tmp_path / "run", make=lambda c: Scripted(c, [10, 20])).train()
     for name in ("best", "last"):
-        model = open_model(tmp_path / "run" / f"{name}.safetensors")
+        model = load_model(tmp_path / "run" / f"{name}.safetensors")
         assert (model.of, model.game.parameters["four_rate"]) == ("states", 0.3)
         assert model.training["settings"]["parameters"] == "four_rate=0.3"
 
@@ -190,7 +190,7 @@ def test_a_stopped_and_resumed_run_equals_a_straight_one(
     assert 50 < run.progress.games < 150
     assert all((seat.length > 0).any() for seat in seats)
     Run.resume(tmp_path / "stopped", make=one_after_another).train()
-    weights = [open_model(tmp_path / which / "last.safetensors").weights for which in ("straight", "stopped")]
+    weights = [load_model(tmp_path / which / "last.safetensors").weights for which in ("straight", "stopped")]
     assert np.array_equal(*weights)
     clocks = ("seconds", "moves_per_second")
     lines = [read_metrics(tmp_path / which) for which in ("straight", "stopped")]

@@ -22,6 +22,7 @@ STARTS = {
     "2048": (POSITIONS["2048"][0], "2343/4565/2343/566."),
     "threes": (POSITIONS["threes"][0], "1313/3131/1313/313. hint=2 bag=13"),
     "threes-phone": (POSITIONS["threes-phone"][1], "1313/3131/1313/313. hint=2 deck=1,0,2"),
+    "fibonacci": (POSITIONS["fibonacci"][0], "1414/4161/1414/414."),
 }
 # Left and right merge the two 64s into the largest tile; whatever lands then, no move is left.
 FORCED = "3145/1231/3545/6623 score=1000"

@@ -19,7 +19,7 @@ from afterstate.games.walls import OVER
 from afterstate.search.agents import make_agent
 from afterstate.search.kinds import NOWHERE
 from afterstate.search.walls import as_walls, find_walls
-from afterstate.values.files import open_model, save_model
+from afterstate.values.files import load_model, save_model
 
 WHOLE, WALLS = games.get("2048"), games.get("2048-walls")
 NOTHING = np.uint64(0)
@@ -160,7 +160,7 @@ def test_practice_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["train", "--resume", str(run), "--moves", "10000000"]) == 0
     assert main(["evaluate", str(run), "--games", "20"]) == 0
     assert "20 games of 2048-walls" in capsys.readouterr().out
-    model = open_model(run)
+    model = load_model(run)
     assert model.game is WALLS
     scores = LocalWorker(make_agent("greedy", WALLS, model), keep_actions=False).play(3, 0, 2000).scores
     assert (scores > 100_000).sum() > 10

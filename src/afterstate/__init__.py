@@ -27,14 +27,18 @@ __getattr__ = lazily(
         "Afterstate": ".games",
         "Mistake": ".games.errors",
         "Model": ".values.files",
-        "open_model": ".values.files",
+        "load_model": ".values.files",
         "save_model": ".values.files",
         "agent": ".search.agents",
         "make_agent": ".search.agents",
         "Agent": ".search.agents",
         "Player": ".search.python_players",
         "AgentError": ".search.python_players",
+        "batch_value": ".values.outside",
+        "compiled_value": ".values.outside",
         "evaluate": ".arena.evaluate",
+        "train": ".learning.runs",
+        "Run": ".learning.runs",
     },
 )
 
@@ -46,14 +50,18 @@ __all__ = [
     "Mistake",
     "Model",
     "Player",
+    "Run",
     "State",
     "__version__",
     "agent",
+    "batch_value",
+    "compiled_value",
     "evaluate",
     "game",
+    "load_model",
     "make_agent",
-    "open_model",
     "save_model",
+    "train",
 ]
 
 if TYPE_CHECKING:
@@ -63,14 +71,18 @@ if TYPE_CHECKING:
     from afterstate.games import State as State
     from afterstate.games import get as game
     from afterstate.games.errors import Mistake as Mistake
+    from afterstate.learning.runs import Run as Run
+    from afterstate.learning.runs import train as train
     from afterstate.search.agents import Agent as Agent
     from afterstate.search.agents import agent as agent
     from afterstate.search.agents import make_agent as make_agent
     from afterstate.search.python_players import AgentError as AgentError
     from afterstate.search.python_players import Player as Player
     from afterstate.values.files import Model as Model
-    from afterstate.values.files import open_model as open_model
+    from afterstate.values.files import load_model as load_model
     from afterstate.values.files import save_model as save_model
+    from afterstate.values.outside import batch_value as batch_value
+    from afterstate.values.outside import compiled_value as compiled_value
 
 
 def __dir__() -> list[str]:

@@ -51,6 +51,10 @@ class Advice:
     best: int  # NO_MOVE when the game is over
     next_tile: int | None  # the tile after the largest one
 
+    def __repr__(self) -> str:
+        best = ACTIONS[self.best] if self.best != NO_MOVE else "no move is legal"
+        return f"Advice(by {self.agent.spec} on '{self.state.text}': {best})"
+
     def summary(self) -> dict[str, Any]:
         """The figures of `--json`."""
         return {

@@ -54,6 +54,10 @@ class Statistics:
     def __post_init__(self) -> None:
         self.tiles = self.tiles or tiles_of(self.game)
 
+    def __repr__(self) -> str:
+        error = f" ± {self.stderr:,.1f}" if self.games > 1 else ""
+        return f"Statistics({self.game}: {self.games:,} games, mean {self.mean:,.1f}{error}, max {self.best:,})"
+
     def add(
         self,
         score: int,

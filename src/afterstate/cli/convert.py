@@ -106,13 +106,13 @@ def _read(command: Command) -> tuple[Model, list[str]]:
     """The model in IN, and what the user should know about it."""
     from afterstate.values.convert import Numbering, import_model
     from afterstate.values.exchange import read_tables
-    from afterstate.values.files import open_model
+    from afterstate.values.files import load_model
 
     path = Path(command.source)
     if command.from_ == "afterstate" or (command.from_ is None and _is_ours(path)):
         if command.network or command.patterns:
             raise Mistake(f"{command.source} is a model of ours and names its network: leave out --network")
-        return open_model(command.source, command.game), []
+        return load_model(command.source, command.game), []
     form, tables = read_tables(path, command.from_)
     named = tables[0].pattern is not None
     if command.game is None and not named:

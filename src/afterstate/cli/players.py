@@ -22,13 +22,13 @@ def find_agent(spec: str, model: str | None, game: str | None, parameters: str =
     """The model says which game, unless only the game is given; a player in the current folder is found there."""
     from afterstate.search.agents import agent
     from afterstate.search.specs import is_from_outside
-    from afterstate.values.files import open_model
+    from afterstate.values.files import load_model
 
     if is_from_outside(spec):
         make_importable(os.getcwd())
     rules = find_game(game, parameters) if game or parameters else None
     if model is not None and parameters and not game:
-        rules = find_game(open_model(model).game.name, parameters)
+        rules = find_game(load_model(model).game.name, parameters)
     return agent(spec, rules, model)
 
 

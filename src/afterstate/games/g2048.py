@@ -184,9 +184,13 @@ def merged(one: int, other: int) -> int:
     return one + 1 if one == other and 0 < one < HIGHEST else 0
 
 
-@cache
 def game(four_rate: float = FOUR_RATE) -> Game:
-    """2048 with this share of fours among the new tiles."""
+    """2048 with this share of fours among the new tiles; the same object for the same share."""
+    return _game(float(four_rate))
+
+
+@cache
+def _game(four_rate: float) -> Game:
     start, deal, spawn, placements = new_tiles(four_rate)
     return Game(
         name="2048",

@@ -101,6 +101,13 @@ class Game:
     practice: bool = False
     given: int = 0
 
+    def __repr__(self) -> str:
+        parameters = "".join(f", {name}={value:g}" for name, value in self.parameters.items())
+        return f"Game({self.name!r}{parameters})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self.name, dict(self.parameters))
+
     def new(self, seed: int = 0) -> State:
         """A fresh game: a function of its seed."""
         from .play import new_state
@@ -112,3 +119,10 @@ class Game:
         from .play import parse_state
 
         return parse_state(self, text)
+
+
+def _again(name: str, parameters: dict[str, float]) -> Game:
+    """The game that was pickled: its name and its parameters are all that is kept."""
+    from . import get
+
+    return get(name, **parameters)

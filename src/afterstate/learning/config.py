@@ -316,6 +316,17 @@ def checked(found: dict[str, Any], path: Path | str) -> dict[str, Any]:
     return found
 
 
+def settings_of(given: dict[str, Any]) -> dict[str, Any]:
+    """The settings that somebody gave in Python, where rates and tiles may also be numbers.
+
+    >>> settings_of({"rate": 0.1, "stages": 4096, "seconds": 5})
+    {'rate': '0.1', 'stages': '4096', 'seconds': 5.0}
+    """
+    texts = {field.name for field in fields(TrainConfig) if isinstance(field.default, str)}
+    numbers = {name for name, value in given.items() if type(value) in (int, float)}
+    return checked({name: str(value) if name in texts & numbers else value for name, value in given.items()}, "train")
+
+
 def free_memory() -> int:
     """Bytes that are free now, as far as the system tells."""
     try:

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -31,10 +31,14 @@ from .specs import Spec, is_from_outside, parse_spec
 
 if TYPE_CHECKING:
     from afterstate.values.files import Model
+    from afterstate.values.outside import OutsideValue
+
+    Value: TypeAlias = OutsideValue | Callable[..., Any]
 
     from .python_players import Player
 
 Memory: TypeAlias = tuple[Any, ...]
+Source = TypeVar("Source")  # of values: a model, or a function in its place
 FOUR = np.uint64(4)
 CHOICE = np.uint64(1)  # the stream of a player's own dice in a position
 
@@ -121,10 +125,19 @@ def random_agent(spec: Spec, game: Game, model: Model | None = None) -> Agent:
     return CompiledAgent(spec.text, game, decide, lambda: (game.rows,))
 
 
-def make_agent(spec: str, game: Game, model: Model | None = None) -> Agent:
-    """The built-in player that `spec` describes; one that asks a network reads `model`. Imports nobody's module."""
+def make_agent(spec: str, game: Game, model: Model | Value | None = None) -> Agent:
+    """The built-in player that `spec` describes; one that asks for values reads `model`. Imports nobody's module.
+
+    `model` is a network of ours, or any function that says what boards are worth (values/outside.py).
+    """
+    from afterstate.values.outside import OutsideValue, adapted
+
     wanted = parse_spec(spec)
-    return wanted.row.build(wanted, game, need_model(spec, model) if wanted.needs_model else None)
+    if wanted.needs_model and (isinstance(model, OutsideValue) or callable(model)):
+        from .asking import outside_agent
+
+        return outside_agent(wanted, game, adapted(model))
+    return wanted.row.build(wanted, game, need_model(spec, model) if wanted.needs_model else None)  # type: ignore[arg-type]
 
 
 def agent(
@@ -159,19 +172,19 @@ def agent(
 
 def _built_in(text: str, game: Game | None, model: Model | Path | str | None) -> Agent:
     """A player of the registry; a model that it would not read is refused."""
-    from afterstate.values.files import Model, open_model
+    from afterstate.values.files import Model, load_model
 
     if not needs_model(text):
         if model is not None:
             raise Mistake(f"{text} reads no model: leave it out, or let a player that reads one play, such as greedy")
         return make_agent(text, game or games.get(games.DEFAULT_GAME))
-    known = model if isinstance(model, Model) else open_model(model, game)
+    known = model if isinstance(model, Model) else load_model(model, game)
     if game and game.name != known.game.name:
         raise Mistake(f"this model plays {known.game.name}, not {game.name}")
     return make_agent(text, game or known.game, known)
 
 
-def need_model(spec: str, model: Model | None) -> Model:
+def need_model(spec: str, model: Source | None) -> Source:
     if model is None:
         raise Mistake(f"{spec} needs a model: give a model file, a run folder, or the name of a model in the box")
     return model

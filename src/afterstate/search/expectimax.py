@@ -27,11 +27,11 @@ from afterstate.games import Game
 from afterstate.games.board import Board, smallest_symmetric
 from afterstate.games.chance import LOW_32, mix
 from afterstate.games.compiler import Array, compiled
+from afterstate.values.functions import Notes, ValueFunction, make_placed_value, make_weigh
 
 from .clock import now
 from .kinds import NO_MOVE, Number
 from .last_layer import ALIVE, both_ways, make_best_leaf, make_last_layer
-from .leaves import Leaves, Notes, make_placed_value
 
 MOST_LAYERS = 12
 # Deepening by probability: two rounds by layers, then rounds that follow rarer paths. One that goes down to RARER of
@@ -65,7 +65,7 @@ class Desk(NamedTuple):
     limits: Array  # [2] float64: nodes, and the time at which to stop
 
 
-def new_desk(game: Game, leaves: Leaves, table_bits: int, width: int = MOVES) -> Desk:
+def new_desk(game: Game, leaves: ValueFunction, table_bits: int, width: int = MOVES) -> Desk:
     """Room for a search with a table of 2^bits entries that follows so many moves below the root."""
     entries, shape = 1 << table_bits, (MOST_LAYERS + 1, game.max_placements)
     hint_shape = (MOST_LAYERS + 1, game.max_draws)
@@ -94,21 +94,6 @@ class Expectimax(NamedTuple):
 
     root_values: Callable[..., Any]  # (desk, board, aux, layers, prune, out)
     deepen: Callable[..., Any]  # (desk, board, aux, nodes, seconds, prune, out) -> rounds
-
-
-def make_weigh(game: Game, leaves: Leaves) -> Callable[..., Any]:
-    """`weigh(desk, board, aux, out)`: what the network says of each move, r + V; -inf where illegal."""
-    slide, after_value = game.rules.slide, leaves.after_value
-
-    @compiled
-    def weigh(desk: Desk, board: Board, aux: np.uint64, out: Array) -> None:
-        for action in range(MOVES):
-            after, after_aux, reward = slide(desk.rows, board, aux, action)
-            out[action] = -math.inf
-            if after != board:
-                out[action] = reward + after_value(desk.weights, desk.notes, after, after_aux)
-
-    return weigh
 
 
 @compiled
@@ -144,7 +129,7 @@ def make_position_key(game: Game) -> Callable[..., Any]:
     return position_key
 
 
-def make_expect(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Callable[..., Any]:
+def make_expect(game: Game, leaves: ValueFunction, use_table: bool, narrow: bool) -> Callable[..., Any]:
     """`expect(desk, after, aux, layers, share, prune)`: the value of an afterstate, `layers` moves deep.
 
     It is reached with probability `share`; what is less likely than `prune` is left to the network: the last layer
@@ -187,7 +172,7 @@ def make_expect(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Ca
                         value += p * best_leaf(desk, board, hint)
                         continue
                     if narrow:
-                        weigh(desk, board, hint, worths)
+                        weigh(desk.rows, desk.weights, desk.notes, board, hint, worths)
                     for action in range(MOVES):
                         if narrow and not among_best(worths, action, desk.width[0]):
                             continue
@@ -207,7 +192,7 @@ def make_expect(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Ca
     return expect
 
 
-def make_root_values(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Callable[..., Any]:
+def make_root_values(game: Game, leaves: ValueFunction, use_table: bool, narrow: bool) -> Callable[..., Any]:
     """`root_values(desk, board, aux, layers, prune, out)`: the value of each move, nan where illegal."""
     slide, expect = game.rules.slide, make_expect(game, leaves, use_table, narrow)
 
@@ -270,7 +255,7 @@ def make_deepen(root_values: Callable[..., Any], narrow: bool) -> Callable[..., 
     return deepen
 
 
-def make_expectimax(game: Game, leaves: Leaves, use_table: bool = True, narrow: bool = False) -> Expectimax:
+def make_expectimax(game: Game, leaves: ValueFunction, use_table: bool = True, narrow: bool = False) -> Expectimax:
     """The searches, compiled for this game and these leaves."""
     root_values = make_root_values(game, leaves, use_table, narrow)
     return Expectimax(root_values, make_deepen(root_values, narrow))

@@ -14,17 +14,17 @@ from afterstate.games import Game
 from afterstate.games.board import Whole
 from afterstate.games.compiler import Array, compiled
 from afterstate.values.files import Model
+from afterstate.values.outside import value_function
 
 from .agents import Agent, CompiledAgent, Memory
 from .kinds import NO_MOVE
-from .leaves import network_leaves
 
 
 def greedy_agent(game: Game, model: Model) -> Agent:
-    slide, leaves = game.rules.slide, network_leaves(model)
+    slide, leaves = game.rules.slide, value_function(model, game)
     worth = leaves.after_value
 
-    @compiled(title=f"the greedy player of {game.title} on {model.network.name}")
+    @compiled(title=f"the greedy player of {game.title} on {leaves.name}")
     def decide(
         memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64, values: Array
     ) -> tuple[Whole, np.uint64]:

@@ -10,15 +10,15 @@ import numpy as np
 from afterstate.games import Game
 from afterstate.games.board import LOW_BITS, ONE, ROW, S3, S16, TWO, ZERO, Board, count, empty_cells, transpose
 from afterstate.games.compiler import Array, compiled
+from afterstate.values.functions import ValueFunction, make_placed_value
 
 from .kinds import Number
-from .leaves import Leaves, make_placed_value
 
 LAST = 1  # its row of a desk's room
 ALIVE = 1.0  # what being able to move is worth
 
 
-def make_best_leaf(game: Game, leaves: Leaves) -> Callable[..., Any]:
+def make_best_leaf(game: Game, leaves: ValueFunction) -> Callable[..., Any]:
     """`best_leaf(desk, board, aux)`: the value of a position by its best move, by the network's word."""
     slide, after_value = game.rules.slide, leaves.after_value
 
@@ -35,7 +35,7 @@ def make_best_leaf(game: Game, leaves: Leaves) -> Callable[..., Any]:
     return best_leaf
 
 
-def make_last_layer(game: Game, leaves: Leaves) -> Callable[..., Any]:
+def make_last_layer(game: Game, leaves: ValueFunction) -> Callable[..., Any]:
     """`last_layer(desk, after, aux)`: the expectation of the best r + value after one more move."""
     placements, draws, best_leaf = game.rules.placements, game.rules.draws, make_best_leaf(game, leaves)
     reads_hint, placed_value = leaves.reads_hint, make_placed_value(game)
@@ -63,7 +63,7 @@ def has_full_nibble(board: Board) -> bool:
     return bool((board & (board >> ONE) & (board >> TWO) & (board >> S3) & LOW_BITS) != ZERO)
 
 
-def make_line_layer(game: Game, leaves: Leaves, plain: Callable[..., Any]) -> Callable[..., Any]:
+def make_line_layer(game: Game, leaves: ValueFunction, plain: Callable[..., Any]) -> Callable[..., Any]:
     """The last layer of games in which any empty cell gets a tile of index 1 or 2, line by line.
 
     A new tile changes one row and one column, and the other lines slide as they would without it. So every direction

@@ -11,13 +11,14 @@ import numpy as np
 from afterstate.games import Game, Mistake
 from afterstate.games.board import Board, symmetry
 from afterstate.games.compiler import Array, compiled
+from afterstate.values.functions import ValueFunction
+from afterstate.values.outside import value_function
 
 from . import downgrade as halving
 from .agents import Agent, CompiledAgent, Memory, need_model
 from .endgames import BLOCK, FEWEST, SNAKE, SOLVED, Chain, leave, make_overrule, turned_action
 from .expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
 from .kinds import NOWHERE, Number
-from .leaves import Leaves, network_leaves
 from .mcts import make_mcts
 from .mcts import new_tree as new_value_tree
 from .practice import Part, practice_wanted
@@ -91,7 +92,9 @@ def tables_wanted(spec: Spec, game: Game) -> list[tuple[Chain, int]]:
     return tables
 
 
-def make_search(game: Game, leaves: Leaves, budgeted: bool, use_table: bool, narrow: bool) -> Callable[..., Any]:
+def make_search(
+    game: Game, leaves: ValueFunction, budgeted: bool, use_table: bool, narrow: bool
+) -> Callable[..., Any]:
     """`search(desk, plan, board, aux, out)`: values of the moves, by layers or within a budget."""
     root_values, deepen = make_expectimax(game, leaves, use_table, narrow)
 
@@ -154,8 +157,11 @@ def greedy_or_downgraded(spec: Spec, game: Game, model: Model | None) -> Agent:
 
 def expectimax_agent(spec: Spec, game: Game, model: Model | None) -> Agent:
     """Greedy and expectimax, by layers, or by iterative deepening within a budget."""
-    model = need_model(spec.text, model)
-    plan, leaves, best_of = _expectimax_plan(spec, game), network_leaves(model), best_of_values()
+    plan, leaves, best_of = (
+        _expectimax_plan(spec, game),
+        value_function(need_model(spec.text, model), game),
+        best_of_values(),
+    )
     bits, width, tables = spec.whole("table", TABLE_BITS, 0, 28), depth_of(spec)[1], tables_wanted(spec, game)
     how = (spec.unit in BUDGETED, bits > 0, width < MOVES)
     look_ahead = make_look_ahead(game, make_search(game, leaves, *how))
@@ -163,10 +169,10 @@ def expectimax_agent(spec: Spec, game: Game, model: Model | None) -> Agent:
     practice = practice_wanted(spec, game)
     if practice:
         part, second = practice
-        practised = network_leaves(second)
+        practised = value_function(second, second.game)
         look_ahead = make_hand_over(look_ahead, make_search(second.game, practised, *how), part)
 
-    @compiled(title=f"{spec.name} for {game.title} on {model.network.name}")
+    @compiled(title=f"{spec.name} for {game.title} on {leaves.name}")
     def decide(
         memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
     ) -> tuple[Number, np.uint64]:
@@ -255,14 +261,14 @@ def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
     """Monte Carlo tree search with the network at the leaves."""
     if spec.unit == "d1":
         raise Mistake(f"{spec.text!r}: d1 plays random rollouts, so write mcts:d1, or mcts:400,leaf=value")
-    leaves = network_leaves(model)
+    leaves = value_function(model, game)
     tools = make_mcts(game, leaves)
     search, root_values, most_visited = tools.search, tools.root_values, tools.most_visited
     c = spec.number("c", 0.2, 0.0, 100.0)
     seconds = spec.budget if spec.unit == "s" else 0.0
     iterations = MOST_ITERATIONS if seconds else int(spec.budget)
 
-    @compiled(title=f"Monte Carlo tree search for {game.title} on {model.network.name}")
+    @compiled(title=f"Monte Carlo tree search for {game.title} on {leaves.name}")
     def decide(
         memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
     ) -> tuple[Number, np.uint64]:

@@ -30,7 +30,7 @@ BEST = {"2048": {"walls": walls.NAME}}  # by game: the parts for which the box h
 
 def practice_wanted(spec: Spec, game: Game) -> tuple[Part, Model] | None:
     """What a player is to hand over, and to which model: block=FILE or walls=FILE; `best` has the box's."""
-    from afterstate.values.files import SHIPPED, SUFFIX, open_model
+    from afterstate.values.files import SHIPPED, SUFFIX, load_model
 
     wanted = {part.name: spec.options[part.name] for part in PARTS if part.name in spec.options}
     if not wanted and spec.best:
@@ -44,7 +44,7 @@ def practice_wanted(spec: Spec, game: Game) -> tuple[Part, Model] | None:
         raise Mistake(f"{spec.text!r} hands the same boards over twice: write block=… or walls=…")
     if part.name == "block" and "endgames" not in spec.options:
         raise Mistake(f"{spec.text!r} lays a block and cannot finish it: add endgames=512, which solves what follows")
-    model, practised = open_model(wanted[part.name]), f"{part.whole}-{part.name}"
+    model, practised = load_model(wanted[part.name]), f"{part.whole}-{part.name}"
     if model.game.name != practised:
         raise Mistake(
             f"{part.name}={wanted[part.name]} has learnt {model.game.name}: "

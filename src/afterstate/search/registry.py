@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from afterstate.games import Game
     from afterstate.values.files import Model
+    from afterstate.values.outside import OutsideValue
 
     from .agents import Agent
     from .specs import Spec
@@ -50,7 +51,7 @@ class Row:
     options: tuple[Option, ...] = ()
     stands_for: tuple[str, str] | None = None  # a name with a budget for which this one is short
 
-    def build(self, spec: Spec, game: Game, model: Model | None) -> Agent:
+    def build(self, spec: Spec, game: Game, model: Model | OutsideValue | None) -> Agent:
         module, _, function = self.builder.partition(":")
         made: Agent = getattr(importlib.import_module(module, __package__), function)(spec, game, model)
         return made

@@ -44,6 +44,9 @@ class Evaluator:
     fold: Callable[..., Any] | None = None  # (board, aux) -> board, where the network folds
     age: Callable[..., Any] | None = None  # (board, aux) -> the place of its age, in networks by age
 
+    def __repr__(self) -> str:
+        return f"Evaluator({self.network!r}: {self.reads} of {self.size:,} weights make a value)"
+
     def new_weights(self, value: float = 0.0) -> Array:
         """[size] fresh weights under which every position is worth `value`."""
         weights = np.zeros(self.size, np.float32)

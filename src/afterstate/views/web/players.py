@@ -127,7 +127,7 @@ class Cast:
     def player(self, game: str, spec: str, model: str) -> Player:
         """The agent of this word; a model is opened only for those who read one."""
         turn = self.guests.get(spec)
-        known = self.library.open_model(model, game) if turn is None and needs_model(spec) else None
+        known = self.library.load_model(model, game) if turn is None and needs_model(spec) else None
         with self.lock:
             key = (spec, game, known)
             rules = known.game if known else games.get(game)
