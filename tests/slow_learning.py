@@ -68,14 +68,7 @@ class Table:
         """Two sums of single precision side by side: rounding decides ties, so it has to be the same."""
         weights = [self.read(entry) for entry in self.entries(position)]
         half = len(weights) // 2
-        return (sum(weights[:half], ZERO) + sum(weights[half:], ZERO)) * self.scale(position)
-
-    def scale(self, position: Position) -> Single:
-        """What the sum of the entries is times: a board that was folded is worth more than it looks."""
-        if not self.network.fold:
-            return Single(1)
-        cells = [int(position[0]) >> 4 * i & 15 for i in range(16)]
-        return Single(self.network.fold_scale ** fold(cells, self.network.fold)[1])
+        return sum(weights[:half], ZERO) + sum(weights[half:], ZERO)
 
     def age(self, position: Position) -> int:
         board = int(position[0])
@@ -88,7 +81,7 @@ class Table:
         entries = self.entries(position)
         promoted = [self.read(entry) for entry in entries]
         self.weights.update(zip(entries, promoted))
-        error = Single(error) / self.scale(position)
+        error = Single(error)
         step = error * Single(rate / self.network.reads)
         for entry in entries:
             share = Single(1)

@@ -57,7 +57,7 @@ def test_odd_words_are_one_line(
         (["bench", "--seconds", "long"], "--seconds is a number, not 'long'"),
         (["reproduce"], "missing: D0, D1, D2, D3 or D4"),
         (["convert"], "a name); OUT: the file to write"),
-        (["evaluate", "--style", "other"], "Expected one of ('ours', 'course')"),
+        (["evaluate", "--style", "other"], "Expected one of ('ours', 'course', 'demo')"),
         (["evaluate", "--json", "nowhere/a.json"], "there is no folder nowhere"),
         (["evaluate", "--json", "-", "--save", "-"], "would be mixed"),
         (["train", "--seconds", "1", "--checkpoint", "nan"], "--checkpoint is a number of seconds"),

@@ -447,7 +447,7 @@ from afterstate.values.patterns import parse_network
 
 def value_of(name):
     network = evaluator(games.get("2048"), parse_network(name))
-    value = network.value_by_words
+    value = network.value
 
     @compiled
     def loop(weights, board):

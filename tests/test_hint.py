@@ -97,8 +97,8 @@ def test_mistakes_are_one_line(
     ("name", "text"),
     [
         ("2048", "2343/4565/2343/566. seed=3"),
-        ("threes", "31.2/1453/.786/2319 hint=2 bag=13 seed=3"),
-        ("threes-phone", "31.2/1453/.786/2319 hint=2 deck=1,0,2 seed=3"),
+        ("threes", "31.2/1453/.786/2319 hint=3 bag=12 seed=3"),
+        ("threes-phone", "31.2/1453/.786/2319 hint=3 deck=1,2,0 seed=3"),
     ],
 )
 def test_playouts_are_games_that_were_really_played(name: str, text: str) -> None:

@@ -66,7 +66,6 @@ EVERY_WAY: dict[str, dict[str, Any]] = {
     "td-3-step": {"rule": "td", "steps": 3},
     "by-age": {"rule": "tc", "decay": 0.5, "by_age": True},
     "stages": {"rule": "tc", "decay": 0.5, "stages": "16,64", "optimism": 100.0},
-    "fold-doubled": {"rule": "tc", "decay": 0.5, "fold": "256", "fold_scale": 2},
     "backward": {"rule": "td", **BACK},
     "backward-tc-0.5": {"rule": "tc", "decay": 0.5, **BACK},
     "backward-stages": {"rule": "td", "stages": "16,64", **BACK},

@@ -125,7 +125,7 @@ def assert_same_positions(tree: mcts.Tree, index: int, position: Position) -> No
 
 
 @every_game
-@pytest.mark.parametrize("iterations", [1, 2, 3, 4, 100])
+@pytest.mark.parametrize("iterations", [1, 2, 3, 4, 8, 100])
 def test_the_tree_on_leaves_is_that_of_the_slow_twin(name: str, iterations: int) -> None:
     model = tiny_model(name)
     agent = make_agent(f"mcts:{iterations},leaf=value", model.game, model)

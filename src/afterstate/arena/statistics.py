@@ -1,4 +1,4 @@
-"""What a set of games amounts to: mean, error, largest tiles, and the tables people know.
+"""What a set of games amounts to: mean, error, largest tiles, and the three tables people know.
 
 Everything is kept as Python integers (number, sum, sum of squares, counts), so the figures do not depend on
 the order in which games finish or on the number of workers, and two halves merge into exactly the whole.
@@ -182,16 +182,25 @@ def _tile_lines(stats: Statistics) -> list[str]:
     return lines
 
 
-def course_table(stats: Statistics) -> str:
-    """The table of the course's framework."""
+def course_table(stats: Statistics, count: int | None = None) -> str:
+    """The table of the course's framework; `count` is the number of games played so far, if more than these."""
     if not stats.games:
         return "0"
     slider = _rate(stats.slides, stats.slide_ms) if stats.timed_apart else stats.ops
     placer = _rate(stats.placements, stats.placement_ms) if stats.timed_apart else stats.ops
     head = (
-        f"{stats.games}\tavg = {stats.total // stats.games}, max = {stats.best}, "
+        f"{stats.games if count is None else count}\tavg = {stats.total // stats.games}, max = {stats.best}, "
         f"ops = {stats.ops:.0f} ({slider:.0f}|{placer:.0f})"
     )
+    return "\n".join([head, *_tile_lines(stats)])
+
+
+def demo_table(stats: Statistics, count: int | None = None, word: str = "avg") -> str:
+    """The table of the demo program; older versions of it say `word="mean"`."""
+    if not stats.games:
+        return "0"
+    number = stats.games if count is None else count
+    head = f"{number}\t{word} = {_six_digits(stats.mean)}\tmax = {stats.best}"
     return "\n".join([head, *_tile_lines(stats)])
 
 
@@ -220,4 +229,5 @@ def our_table(stats: Statistics) -> str:
 TABLES: dict[str, Callable[[Statistics], str]] = {
     "ours": our_table,
     "course": course_table,
+    "demo": demo_table,
 }

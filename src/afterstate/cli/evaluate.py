@@ -60,7 +60,7 @@ class Command:
     """cuda: thousands of games at once on an NVIDIA GPU, for greedy, expectimax:3, expectimax:deep."""
     save: Path | None = None
     """Write every game to this file (- for standard output), a line each, for the referee and for replay."""
-    style: Literal["ours", "course"] = "ours"
+    style: Literal["ours", "course", "demo"] = "ours"
     """How the table looks."""
     quiet: bool = False
     """No progress display."""

@@ -33,7 +33,7 @@ class Command:
     """2048: the share of fours among the new tiles."""
     speed: Annotated[float | None, tyro.conf.arg(metavar="OPS")] = None
     """Actions a second that the records must show; below it the course's points count 70 %."""
-    style: Literal["ours", "course"] = "course"
+    style: Literal["ours", "course", "demo"] = "course"
     """How the table looks."""
     significance: float = 1e-6
     """Call chance unfair when a p-value is below this."""
