@@ -26,7 +26,7 @@ from test_terminal import desk, sitting_at  # noqa: F401
 from test_web_api import talk, visiting
 from web_support import play_letters, serving
 
-import afterstate
+import afterstate as package
 from afterstate import games
 from afterstate.arena.advice import advise
 from afterstate.arena.evaluate import Evaluation, evaluate
@@ -226,7 +226,7 @@ def test_one_line_status_two_and_the_records_of_what_was_played(
     assert main(["evaluate", "--agent", f"corner_agents:{name}", *words]) == 2
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1
-    assert captured.err.startswith(f"afterstate: {FILE}:{line_of(name)}: ")
+    assert captured.err.partition(" ")[2].startswith(f"{FILE}:{line_of(name)}: ")
     wanted = 0 if name in ("pushes", "leaves") else games_before_3500()
     assert len(file.read_text().splitlines()) == wanted
     assert ("no games" if not wanted else f"{wanted} games of 2048") in captured.out
@@ -349,7 +349,7 @@ def test_texts_functions_objects_and_agents_become_agents() -> None:
     with pytest.raises(Mistake, match="is no player"):
         agent(7)  # type: ignore[arg-type]
     assert repr(evaluate(plugin().corner, 3)).startswith("Evaluation('corner_agents:corner', 2048: 3 games, mean ")
-    assert {"agent", "evaluate", "Player", "AgentError"} <= set(afterstate.__all__)
+    assert {"agent", "evaluate", "Player", "AgentError"} <= set(package.__all__)
 
 
 @pytest.mark.parametrize("player", ["random", "rollouts:2", "mcts:2", "corner_agents:corner"])
@@ -380,7 +380,7 @@ def test_make_agent_imports_nothing() -> None:
 
 @pytest.mark.parametrize("module", ["search.agents", "arena.evaluate", "views.web.players"])
 def test_examples_are_true(module: str) -> None:
-    found = doctest.testmod(importlib.import_module(f"afterstate.{module}"))
+    found = doctest.testmod(importlib.import_module(f"{package.__name__}.{module}"))
     assert found.attempted
     assert found.failed == 0
 
@@ -404,7 +404,7 @@ def test_the_command_finds_players_in_the_current_folder(tmp_path: Path) -> None
     (tmp_path / "mine.py").write_text("def play(state):\n    return state.legal[-1]\n")
     start = "import sys; from afterstate.cli import main; sys.exit(main(sys.argv[1:]))"
     words = [sys.executable, "-P", "-c", start, "evaluate", "--agent", "mine:play", "--games", "4", "--json", "-"]
-    source = str(Path(afterstate.__file__).parent.parent)
+    source = str(Path(package.__file__).parent.parent)
     found = subprocess.run(
         words, cwd=tmp_path, env=os.environ | {"PYTHONPATH": source}, capture_output=True, text=True, check=True
     )
@@ -417,7 +417,7 @@ def test_hints(capsys: pytest.CaptureFixture[str]) -> None:
     assert (advice["best"], advice["agent"]) == ("left", "corner_agents:Corner")
     assert [move["expected"] for move in advice["moves"]] == [None, None, 0.0, 0.0]
     assert main(["hint", BOARD, "--agent", "corner_agents:pushes"]) == 2
-    assert capsys.readouterr().err.startswith(f"afterstate: {FILE}:{line_of('pushes')}: ")
+    assert capsys.readouterr().err.partition(" ")[2].startswith(f"{FILE}:{line_of('pushes')}: ")
 
 
 def test_watching_and_asking(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

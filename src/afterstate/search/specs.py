@@ -10,7 +10,7 @@ from afterstate.games import Mistake
 
 from .registry import EXAMPLES, REGISTRY, Budget, Row
 
-GROUP = "afterstate.agents"  # the entry points of packages that bring players along
+GROUP = f"{__name__.partition('.')[0]}.agents"  # the entry points of packages that bring players along
 REFERENCE = r"[^\W\d]\w*(\.\w+)*:[^\W\d]\w*(\.\w+)*"  # module:name
 HIGHEST = {"": 1e9, "nodes": 1e12, "ms": 3.6e6, "s": 3600.0}
 
