@@ -17,7 +17,7 @@ import pytest
 
 from afterstate.learning import Run, TrainConfig, cpu, read_metrics, runs
 from afterstate.learning.cpu import CpuTrainer
-from afterstate.learning.seat import NO_GAME, Seat
+from afterstate.learning.seat import NO_GAME, TILES, Seat
 from afterstate.learning.trainer import Tally
 from afterstate.values.files import load_model, map_tensor, read_header, size_of, write_tensors
 
@@ -261,7 +261,7 @@ def test_a_checkpoint_by_hand_is_where_the_run_goes_on(tmp_path: Path) -> None:
     config = replace(CONFIG, games=60)
     Run.begin(config, tmp_path / "run", make=lambda c: Scripted(c, [100] * 6)).close()
     tallies = {"games": 4, "moves": 90, "points": 40, "best": 25, "replays": 3, "worst": 1.5, "seconds": 0.5}
-    tiles = [0] * 32
+    tiles = [0] * TILES
     tiles[11] = 4
     block, recent = tallies | {"tiles": tiles}, tallies | {"games": 24, "points": 4000, "tiles": tiles}
     whole = {"games": 34, "moves": 5000, "seconds": 7.0, "phase": 0, "phases": "", "lines": 1, "best": 150.0}
