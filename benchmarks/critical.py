@@ -23,24 +23,24 @@ from tilesage import games
 from tilesage.games.chance import seed_of
 from tilesage.games.compiler import compiled
 from tilesage.search.agents import Agent, make_agent
-from tilesage.values.files import open_model
+from tilesage.values.files import load_model
 
 WIDTH = 512  # of the sums that are counted together
 REACHED, MOVES, SUM = 0, 1, 2
 
 
 def make_play(agent: Agent) -> Callable[..., Any]:
-    """`play(memory, rows, board, rng, goal)`: was the tile reached, in how many moves, and the sum of tiles then."""
+    """`play(memory, rows, board, rng, goal, values)`: was the tile reached, in how many moves, the sum of tiles."""
     rules, decide = agent.game.rules, agent.decide
     deal, slide, spawn, largest, total = rules.deal, rules.slide, rules.spawn, rules.largest, rules.sum_of_tiles
 
     @compiled(title="games from here")
-    def play(memory: Any, rows: Any, board: np.uint64, rng: np.uint64, goal: int) -> tuple[Any, int, Any]:
+    def play(memory: Any, rows: Any, board: np.uint64, rng: np.uint64, goal: int, values: Any) -> Any:
         board, aux, rng = deal(board, np.uint64(0), rng)
         board, aux, rng = deal(board, aux, rng)
         moves, action = 0, 0
         while largest(board, aux) < goal and action >= 0:
-            action, rng = decide(memory, board, aux, 0, rng)
+            action, rng = decide(memory, board, aux, 0, rng, values)
             if action >= 0:
                 after, after_aux, _ = slide(rows, board, aux, action)
                 board, aux, _, rng = spawn(after, after_aux, rng)
@@ -57,7 +57,7 @@ def played(agent: Agent, board: np.uint64, goal: int, number: int, seed: int, wo
 
     def some(worker: int) -> list[Any]:
         memory = agent.new_memory()
-        return [play(memory, agent.game.rows, board, rng, goal) for rng in rngs[worker::workers]]
+        return [play(memory, agent.game.rows, board, rng, goal, np.zeros(4)) for rng in rngs[worker::workers]]
 
     with ThreadPoolExecutor(workers) as pool:
         return np.array([game for games in pool.map(some, range(workers)) for game in games])
@@ -77,7 +77,7 @@ def main() -> None:
     if chosen.tile not in game.tiles[1:]:
         parser.error(f"{chosen.tile} is no tile of 2048")
     try:
-        board, model = game.parse(chosen.board).board, open_model(chosen.model)
+        board, model = game.parse(chosen.board).board, load_model(chosen.model)
         agents = [make_agent(spec, game, model) for spec in chosen.agents]
     except games.InputError as mistake:
         parser.error(str(mistake))

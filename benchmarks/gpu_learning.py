@@ -82,7 +82,7 @@ def train(command: Command, config: TrainConfig, begin: float) -> tuple[Model, l
         last.update(line)
         if marks and at.seconds >= marks[0]:
             marks.pop(0)
-            found = play(run.model(), "greedy", command.games_at_marks)
+            found = play(run.model, "greedy", command.games_at_marks)
             found |= {"seconds": at.seconds, "moves": at.moves, "training mean": last.get("mean")}
             curve.append(found)
             speed = at.moves / at.seconds / 1e6
@@ -90,7 +90,7 @@ def train(command: Command, config: TrainConfig, begin: float) -> tuple[Model, l
 
     run.train(listen)
     say(begin, f"trained {run.progress.seconds:.1f} s, {run.progress.games} games, last block {last}")
-    return run.model(), curve
+    return run.model, curve
 
 
 def main() -> None:

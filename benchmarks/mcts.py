@@ -17,7 +17,7 @@ from tilesage import games
 from tilesage.arena.evaluate import Evaluation, evaluate
 from tilesage.search.agents import make_agent
 from tilesage.search.uct import ROOT
-from tilesage.values.files import open_model
+from tilesage.values.files import load_model
 
 MID_GAME = "..../.1../1235/9764"  # a well-kept board with a 512, seven empty cells, about 5,500 points
 D1 = "D1's report: 1024 100 %, 2048 93 %, mean 10,086.7, 767 moves (400 iterations and 1 s a move, a laptop)"
@@ -58,7 +58,7 @@ def d1(counts: list[int], workers: int) -> None:
 
 def equal(source: str, seconds: float, count: int, workers: int) -> None:
     """Both searches on the same network with the same time for every move."""
-    model = open_model(source)
+    model = load_model(source)
     budget = f"{1000 * seconds:g}ms"
     tiles = (8192, 16384, 32768) if model.game.name == "2048" else (1536, 3072, 6144)
     for spec in (f"expectimax:{budget}", f"mcts:{budget},leaf=value"):
@@ -68,7 +68,7 @@ def equal(source: str, seconds: float, count: int, workers: int) -> None:
 
 def limits(source: str) -> None:
     """How long a move really takes, in wall time on this machine."""
-    model = open_model(source)
+    model = load_model(source)
     state = model.game.parse(MID_GAME) if model.game.name == "2048" else model.game.new(seed=1)
     for spec in ("expectimax:50ms", "expectimax:200ms", "mcts:50ms", "mcts:200ms", "mcts:200ms,leaf=value"):
         agent = make_agent(spec, model.game, model)

@@ -18,7 +18,7 @@ import numpy as np
 
 from tilesage.search.agents import Agent, make_agent
 from tilesage.search.kinds import NO_MOVE
-from tilesage.values.files import open_model
+from tilesage.values.files import load_model
 
 NARROW = "expectimax:12,width=1,prune="
 RARE = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--chance", type=float, default=0.004, help="of a position to be taken")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    model = open_model(options.model)
+    model = load_model(options.model)
     players = [make_agent(spec, model.game, model) for spec in (options.by, options.truth, *options.agents)]
     states = sampled(players[0], options.positions, options.from_tile, options.chance, options.seed)
     truth, _ = values_of(players[1], states)

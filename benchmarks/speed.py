@@ -1,6 +1,6 @@
 """How fast this machine plays: random games and environment steps of one core, beside pgx and jumanji if installed.
 
-    python benchmarks/speed.py [--seconds 1] [--only play env peers] [--json FILE]
+    python benchmarks/speed.py [--seconds 1] [--only play python env peers] [--json FILE]
 
 Every figure is per second of processor time, so other programs on the machine disturb it little and a peer that uses
 several cores gets no credit for them; the best of three rounds counts. pgx and jumanji take part where installed.
@@ -21,13 +21,16 @@ from rich.console import Console
 from rich.table import Table
 
 from tilesage import games
+from tilesage.arena.evaluate import LocalWorker
 from tilesage.games import Game
 from tilesage.games.chance import below, draw, seed_of
+from tilesage.search.agents import agent
 
 ENVS = 4096
 ROUNDS = 3
 FOUR = np.uint64(4)
-TARGETS = {"random play, 2048": 25e6, "environment, 2048": 10e6}
+TARGETS = {"random play, 2048": 25e6, "a player in Python, 2048": 40e3, "environment, 2048": 10e6}
+PARTS = ["play", "python", "env", "peers"]
 IDS = {"2048": "tilesage/2048-v0", "threes": "tilesage/Threes-v0", "threes-phone": "tilesage/ThreesPhone-v0"}
 
 
@@ -80,6 +83,12 @@ def bench_play(name: str, seconds: float) -> float:
         return moves
 
     return rate(work, seconds)
+
+
+def bench_python_player(name: str, seconds: float) -> float:
+    """Games of somebody's own player in plain Python that does next to nothing: what the loop around it costs."""
+    worker = LocalWorker(agent(lambda state: state.legal[0], name), keep_actions=False)
+    return rate(lambda: int(worker.play(1, 0, 20).moves.sum()), seconds)
 
 
 @numba.njit
@@ -184,6 +193,9 @@ def measure(seconds: float, only: list[str], console: Console) -> dict[str, floa
         if "play" in only:
             found[f"random play, {name}"] = bench_play(name, seconds)
     for name in games.names():
+        if "python" in only:
+            found[f"a player in Python, {name}"] = bench_python_player(name, seconds)
+    for name in games.names():
         if "env" in only:
             found[f"environment, {name}"] = bench_env(name, seconds)
     for title, (package, bench) in PEERS.items():
@@ -210,7 +222,7 @@ def table(found: dict[str, float]) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description="How fast this machine plays random games and steps environments.")
     parser.add_argument("--seconds", type=float, default=2.0, help="processor time per figure")
-    parser.add_argument("--only", nargs="+", choices=["play", "env", "peers"], default=["play", "env", "peers"])
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--json", help="also write the figures to this file")
     flags = parser.parse_args()
     console = Console()

@@ -80,7 +80,7 @@ def compare_strength(path: str, seconds: float, threads: int) -> None:
     config = TrainConfig(**RECIPE, seconds=seconds, threads=threads)
     run = Run.begin(config, None)
     progress = run.train()
-    model = run.model()
+    model = run.model
     result = evaluate(make_agent("greedy", model.game, model), 1000, 1, threads)
     ours = result.statistics.mean
     print(f"tilesage, as the demo learns, {seconds:g} s, {progress.games:,} games: mean {ours:,.0f}", flush=True)

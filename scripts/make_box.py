@@ -24,7 +24,7 @@ from tilesage.learning.config import TrainConfig
 from tilesage.learning.cpu import CpuTrainer
 from tilesage.learning.runs import Run
 from tilesage.search.agents import make_agent
-from tilesage.values.files import Model, open_model, save_model, write_training
+from tilesage.values.files import Model, load_model, save_model, write_training
 
 RECIPES = {
     "2048": TrainConfig(game="2048", network="4x6+squares", fold="8192", decay=0.5, threads=2, seconds=600),
@@ -85,7 +85,7 @@ def main() -> None:
     out = chosen.out or Path(__file__).parent.parent / "src" / "tilesage" / "models" / f"{chosen.game}.safetensors"
     numbers = (chosen.games, chosen.search, chosen.deep)
     if chosen.again:
-        model = open_model(out)
+        model = load_model(out)
         strength = model.training.get("strength", {}) | measure(model, numbers, chosen.workers)
         write_training(out, {**model.training, "strength": strength})
         return
@@ -96,11 +96,11 @@ def main() -> None:
         run.close()
     if chosen.train_only:
         return
-    model = open_model(folder / "last.safetensors")
+    model = load_model(folder / "last.safetensors")
     out.parent.mkdir(parents=True, exist_ok=True)
     importance, limit = visits_of(model, config, PLAYED), LIMIT_OF_PRACTICE if chosen.game in PRACTICE else LIMIT
     save_model(model, out, packed=True, limit=limit, importance=importance)
-    measured = measure(open_model(out), numbers, chosen.workers)
+    measured = measure(load_model(out), numbers, chosen.workers)
     training = {
         "made_by": f"scripts/make_box.py {chosen.game}",
         "seed": config.seed,

@@ -40,12 +40,15 @@ FILES = {
     "games/board.py": GAMES,
     "games/chance.py": GAMES,
     "games/g2048.py": GAME_OF_2048,
+    "games/new_tiles.py": GAMES,
+    "games/fibonacci.py": GAMES,
     "games/threes.py": GAMES_OF_THREES,
     "games/threes_phone.py": GAMES_OF_THREES,
     "arena/lines.py": REFEREE,
     "arena/replay.py": REFEREE,
     "arena/rulebooks.py": REFEREE,
     "arena/referee.py": REFEREE,
+    "arena/own_rules.py": ["tests/test_plugins.py"],
 }
 COMPARISONS = {
     ast.Lt: ast.LtE,

@@ -16,7 +16,7 @@ import numpy as np
 
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.runs import CHECKPOINT, FILES, Progress, read_metrics
-from tilesage.values.files import open_model, read_header
+from tilesage.values.files import load_model, read_header
 
 INTERVAL = 0.2  # seconds between checkpoints
 ENVIRONMENT = {**os.environ, "TILESAGE_QUIET": "1"}
@@ -85,7 +85,7 @@ def check_folder(folder: Path) -> Progress:
     TrainConfig.read(folder / "run.toml")
     for name in ("last", "best"):
         if (folder / f"{name}.safetensors").exists():
-            assert np.isfinite(open_model(folder / f"{name}.safetensors").weights).all()
+            assert np.isfinite(load_model(folder / f"{name}.safetensors").weights).all()
     progress = checkpointed(folder)
     if (folder / "best.safetensors").exists():  # unless it was killed during its first checkpoint
         assert (folder / "last.safetensors").exists()
@@ -106,7 +106,7 @@ def strangers(folder: Path) -> list[str]:
 
 
 def weights_of(folder: Path) -> bytes:
-    return open_model(folder / "last.safetensors").weights.tobytes()
+    return load_model(folder / "last.safetensors").weights.tobytes()
 
 
 def kill_and_resume(folder: Path, kills: int, random: Random, games: int, network: str = "012") -> list[int]:

@@ -15,7 +15,7 @@ import pytest
 from slow_batch import BatchLearner
 
 from tilesage import games
-from tilesage.arena.evaluate import Player
+from tilesage.arena.evaluate import LocalWorker
 from tilesage.arena.gpu_endgames import solve_on_gpu
 from tilesage.arena.gpu_search import POINT, GpuSearcher, Practised, Search
 from tilesage.games.board import pack
@@ -34,10 +34,10 @@ from tilesage.search.agents import make_agent
 from tilesage.search.endgames import SNAKE, Endgames, make_overrule
 from tilesage.search.expectimax import best_of_values, make_expectimax, new_desk
 from tilesage.search.kinds import NOWHERE
-from tilesage.search.leaves import plain_leaves
 from tilesage.search.practice import PARTS, Part
 from tilesage.search.solving import solve
-from tilesage.values.files import Model, open_model, save_model
+from tilesage.values.files import Model, load_model, save_model
+from tilesage.values.functions import plain_function
 from tilesage.values.ntuple import evaluator
 from tilesage.values.patterns import parse_network
 
@@ -336,7 +336,7 @@ def some_games(lesson: Lesson, boards: int, crowded: list[list[int]] = CROWDED) 
 def searched_here(lesson: Lesson, search: Search, weights: Any, at: list[Any], place: int) -> Any:
     """The value of every move, by the search of the CPU."""
     of = "states" if lesson.of_states else "afterstates"
-    leaves = plain_leaves(
+    leaves = plain_function(
         lesson.game,
         lesson.evaluator.value,
         weights,
@@ -470,7 +470,7 @@ def test_a_search_there_hands_over_to_the_network_that_has_practised(
         position = words(before[k][place] for k in (1, 2, 3))
         for practises in (False, True):  # a move of the one search, then one of the other
             if (part.find(lesson.game.rows, *position[:2]) != NOWHERE) == practises:
-                action = int(agent.decide(memory, *position[:2], 0, np.uint64(1))[0])
+                action = int(agent.decide(memory, *position[:2], 0, np.uint64(1), np.zeros(4))[0])
                 position = moved_here(lesson, action, *position)
         assert tuple(after[k][place] for k in (1, 2, 3)) == position
     handed = [part.find(lesson.game.rows, pack(board), np.uint64(0)) != NOWHERE for board in boards]
@@ -533,7 +533,7 @@ def test_searched_games_end_like_any_other() -> None:
     results = GpuSearcher(lesson, Search(2), weights).play(number, seed=5, at_once=1 if SIMULATED else 200)
     assert (results[:, 1] > 10).all()
     model = Model(lesson.game, lesson.evaluator.network, weights)
-    here = Player(make_agent("expectimax:2", lesson.game, model), keep_actions=False).play(5, 0, number)
+    here = LocalWorker(make_agent("expectimax:2", lesson.game, model), keep_actions=False).play(5, 0, number)
     assert results[:, 0].tolist() == here.scores.tolist()
     assert results[:, 1].tolist() == here.moves.tolist()
 
@@ -591,7 +591,7 @@ def test_a_run_ends_with_a_model_that_the_cpu_reads(tmp_path: Path) -> None:
     progress = run.train()
     assert progress.moves == SETTINGS.moves
     assert progress.phase == 2
-    model = open_model(tmp_path / "run")
+    model = load_model(tmp_path / "run")
     assert not np.isnan(model.weights).any()
     assert np.array_equal(model.weights, run.trainer.weights())
     board = np.uint64(games.get("2048").new(1).board)

@@ -12,9 +12,9 @@ from random import Random
 import reference
 from reference import State
 
+from tilesage.arena.lines import TOLD_BY_FORM, notation_of
 from tilesage.arena.records import Action, Place, Record, Slide
 
-START_TILES = {"2048": 2, "threes": 9, "threes-phone": 9}
 CLOCK = 1667102958189
 
 Choices = list[tuple]  # each begins with its probability
@@ -39,7 +39,8 @@ def play_game(
         actions.append(Slide(action, reward))
         _, cell, tile = choose("place", rules.placements(state, action), random)
         state = _land(game, State(after, state.hint, state.bag), cell, tile, random, choose, actions)
-    return Record(game, actions, "unknown", "place", CLOCK + seed, CLOCK + seed + len(actions))
+    placer = "place" if game in TOLD_BY_FORM else notation_of(game).placer
+    return Record(game, actions, "unknown", placer, CLOCK + seed, CLOCK + seed + len(actions))
 
 
 def _land(
@@ -48,25 +49,24 @@ def _land(
     rules = reference.get(game)
     cells = (*state.cells[:cell], tile, *state.cells[cell + 1 :])
     _, hint, bag = choose("draw", rules.draws(cells, state.bag), random)
-    actions.append(Place(cell, tile, hint, 0 if game == "2048" else rules.value((tile,))))
+    actions.append(Place(cell, tile, hint, rules.value((tile,)) if rules.NEW_TILES_COUNT else 0))
     return State(cells, hint, bag)
 
 
 def _start(game: str, random: Random, choose: Chooser, actions: list[Action]) -> State:
     rules = reference.get(game)
     state = State((0,) * 16)
-    if game != "2048":
-        full = (1, 1, 1) if game == "threes" else (4, 4, 4)
-        _, hint, bag = choose("draw", rules.draws(state.cells, full), random)
+    if rules.COPIES:
+        _, hint, bag = choose("draw", rules.draws(state.cells, (rules.COPIES,) * 3), random)
         state = State(state.cells, hint, bag)
-    for _ in range(START_TILES[game]):
+    for _ in range(rules.STARTING_TILES):
         state = _land(game, state, *_anywhere(game, state, random, choose), random, choose, actions)
     return state
 
 
 def _anywhere(game: str, state: State, random: Random, choose: Chooser) -> tuple[int, int]:
     empty = [cell for cell in range(16) if not state.cells[cell]]
-    tiles = [(Fraction(9, 10), 1), (Fraction(1, 10), 2)] if game == "2048" else [(Fraction(1), state.hint[0])]
+    tiles = [(Fraction(9, 10), 1), (Fraction(1, 10), 2)] if not state.hint else [(Fraction(1), state.hint[0])]
     _, cell, tile = choose("place", [(p / len(empty), cell, e) for cell in empty for p, e in tiles], random)
     return cell, tile
 
@@ -74,14 +74,13 @@ def _anywhere(game: str, state: State, random: Random, choose: Chooser) -> tuple
 def is_in_order(record: Record) -> bool:
     """Does a record obey the rules, by the references?"""
     rules = reference.get(record.game)
-    start = START_TILES[record.game]
+    start = rules.STARTING_TILES
     actions = record.actions
     if len(actions) < start or (len(actions) - start) % 2 or record.end_ms < record.start_ms:
         return False
     states = [State((0,) * 16)]
-    if record.game != "2048" and isinstance(actions[0], Place):
-        full = (1, 1, 1) if record.game == "threes" else (4, 4, 4)
-        states = [State((0,) * 16, hint, bag) for _, hint, bag in rules.draws((0,) * 16, full)]
+    if rules.COPIES and isinstance(actions[0], Place):
+        states = [State((0,) * 16, hint, bag) for _, hint, bag in rules.draws((0,) * 16, (rules.COPIES,) * 3)]
     for i, action in enumerate(actions):
         slide = i >= start and (i - start) % 2 == 0
         if slide != isinstance(action, Slide):
@@ -103,11 +102,11 @@ def _follow(game: str, state: State, slide: Action | None, place: Place) -> list
         possible = [(cell, tile) for _, cell, tile in rules.placements(state, slide.action)]
     else:
         after = state.cells
-        tiles = (1, 2) if game == "2048" else state.hint
+        tiles = state.hint or (1, 2)
         possible = [(cell, tile) for cell in range(16) if not after[cell] for tile in tiles]
     if (place.cell, place.tile) not in possible:
         return []
-    if place.reward != (0 if game == "2048" else rules.value((place.tile,))):
+    if place.reward != (rules.value((place.tile,)) if rules.NEW_TILES_COUNT else 0):
         return []
     cells = (*after[: place.cell], place.tile, *after[place.cell + 1 :])
     return [State(cells, hint, bag) for _, hint, bag in rules.draws(cells, state.bag) if hint == place.hint]

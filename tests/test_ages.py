@@ -14,7 +14,7 @@ from tilesage.games import Game, InputError
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.cpu import CpuTrainer
 from tilesage.learning.runs import Run
-from tilesage.values.files import Model, open_model, save_model
+from tilesage.values.files import Model, load_model, save_model
 from tilesage.values.ntuple import evaluator
 from tilesage.values.patterns import AGES, parse_network
 
@@ -58,7 +58,7 @@ def test_a_value_is_what_is_usual_and_what_the_tables_say(fold: int) -> None:
 def test_files_keep_the_table_of_ages(tmp_path: Path) -> None:
     game, network = games.get("threes"), parse_network("tiny", by_age=True)
     weights = np.arange(evaluator(game, network).size, dtype=np.float32)
-    model = open_model(save_model(Model(game, network, weights), tmp_path / "by-age.safetensors"))
+    model = load_model(save_model(Model(game, network, weights), tmp_path / "by-age.safetensors"))
     assert model.network == network
     assert np.array_equal(model.weights, weights)
 
@@ -68,13 +68,13 @@ def test_packed_files_keep_the_ages_as_they_are(tmp_path: Path) -> None:
     weights = np.random.default_rng(3).normal(0, 1000, evaluator(game, network).size).astype(np.float32)
     seldom = np.ones(weights.size)
     model = Model(game, network, weights)
-    found = open_model(save_model(model, tmp_path / "packed.safetensors", packed=True, limit=2000, importance=seldom))
+    found = load_model(save_model(model, tmp_path / "packed.safetensors", packed=True, limit=2000, importance=seldom))
     assert np.array_equal(found.weights[-AGES:], weights[-AGES:])
     assert 0 < np.count_nonzero(found.weights[:-AGES]) < weights.size - AGES  # the limit left most of the others out
     packed = (tmp_path / "packed.safetensors").read_bytes()
     (tmp_path / "other.safetensors").write_bytes(packed.replace(b'"ages"', b'"days"'))
     with pytest.raises(InputError, match="its ages do not fit"):
-        open_model(tmp_path / "other.safetensors")
+        load_model(tmp_path / "other.safetensors")
 
 
 def test_a_rate_of_zero_teaches_nothing() -> None:
@@ -95,8 +95,8 @@ def test_resumed_runs_go_on_to_the_same_weights(tmp_path: Path) -> None:
     rest = Run.resume(tmp_path / "parts", moves=60_000)
     rest.train(None)
     assert whole.progress.moves == rest.progress.moves
-    assert np.array_equal(whole.model().weights[-AGES:], rest.model().weights[-AGES:])
-    assert whole.model().weights[-AGES:].any()
+    assert np.array_equal(whole.model.weights[-AGES:], rest.model.weights[-AGES:])
+    assert whole.model.weights[-AGES:].any()
 
 
 def test_only_where_it_makes_sense() -> None:

@@ -18,7 +18,7 @@ from tilesage.search import players
 from tilesage.search.agents import make_agent
 from tilesage.search.block import as_practised, find_block
 from tilesage.search.kinds import NOWHERE
-from tilesage.values.files import open_model, save_model
+from tilesage.values.files import load_model, save_model
 
 WHOLE, BLOCK = games.get("2048"), games.get("2048-block")
 PLACES = {1: 14, 2: 13, 3: 12, 7: 11, 6: 10, 5: 9}
@@ -218,4 +218,4 @@ def test_practice_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["train", "--resume", str(run), "--moves", "300000"]) == 0
     assert main(["evaluate", str(run), "--games", "20"]) == 0
     assert "20 games of 2048-block" in capsys.readouterr().out
-    assert open_model(run).game is BLOCK
+    assert load_model(run).game is BLOCK

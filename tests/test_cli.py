@@ -18,6 +18,7 @@ import pytest
 
 from tilesage import cli
 from tilesage.cli import main
+from tilesage.games import names
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -196,6 +197,21 @@ print(json.dumps([helped, loaded]))
         (("evaluate", "no-such-model", "--games", "1"), "no model 'no-such-model'"),
         (("evaluate", "--agent", "random", "--games", "1", "--save", "no/such/folder/x.txt"), "no/such/folder"),
         (("evaluate", "--agent", "random", "--games", "1", "--seed", "-5"), "seed"),
+        (
+            ("evaluate", "--agent", "random", "--game", "threes", "--four-rate", "0.5"),
+            "threes has no parameter four_rate",
+        ),
+        (("watch", "--agent", "random", "--game", "2048", "--two-rate=0.5"), "it takes: four_rate"),
+        (
+            ("play", "--game", "fibonacci", "--two-rate", "2"),
+            "share of twos among the new tiles, a number from 0 to 1",
+        ),
+        (("train", "threes", "--four-rate", "0.2"), "threes has no parameter four_rate"),
+        (
+            ("hint", "--four-rate", "many", "--agent", "random", "1.../..../..../...1"),
+            "'four_rate=many' is no parameter",
+        ),
+        (("referee", "x.txt", "--for-rate", "0.2"), "--for-rate"),
     ],
 )
 def test_mistakes_are_one_line_and_status_2(
@@ -207,6 +223,20 @@ def test_mistakes_are_one_line_and_status_2(
     assert part in err
     assert err.startswith("tilesage: ")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("game", "flag", "rate"), [("2048", "--four-rate", "1"), ("fibonacci", "--two-rate", "0")])
+def test_parameters_of_a_game_are_flags(
+    game: str, flag: str, rate: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With one kind of new tiles, which the referee calls unfair unless it is told."""
+    file = str(tmp_path / f"{game}.txt")
+    words = ("--game", game, "--agent", "random", "--games", "5", "--save", file, "--quiet")
+    assert run(capsys, "evaluate", *words, flag, rate)[0] == 0
+    assert run(capsys, "referee", file, f"{flag}={rate}")[0] == 0
+    assert run(capsys, "referee", file, "--parameters", f"{flag[2:]}={rate}")[0] == 0
+    status, out, _ = run(capsys, "referee", file)
+    assert (status, "UNFAIR  tiles" in out) == (1, True)
 
 
 def test_evaluate_prints_a_table_and_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -225,7 +255,7 @@ def test_json_on_standard_output_stands_alone(capsys: pytest.CaptureFixture[str]
     _, out, _ = run(capsys, "evaluate", "--agent", "random", "--games", "5", "--json", "-")
     assert json.loads(out)["games"] == 5
     _, out, _ = run(capsys, "games", "--json", "-")
-    assert [game["name"] for game in json.loads(out)["games"]] == ["2048", "threes", "threes-phone"]
+    assert [game["name"] for game in json.loads(out)["games"]] == ["2048", "threes", "threes-phone", "fibonacci"]
 
 
 @pytest.mark.parametrize("module", ["tilesage", "tilesage.games", "tilesage.values", "tilesage.learning"])
@@ -251,7 +281,7 @@ def test_bench_measures_play_and_training(capsys: pytest.CaptureFixture[str], tm
     status, out, _ = run(capsys, "bench", "--seconds", "0.05", "--threads", "2", "--json", str(tmp_path / "b.json"))
     assert status == 0
     figures = json.loads((tmp_path / "b.json").read_text())["figures"]
-    assert len(figures) == len(out.splitlines()) == 6
+    assert len(figures) == len(out.splitlines()) == len(names()) + 3
     for name, found in figures.items():
         assert name in out
         assert min(found["moves_per_second"], found["on_2_threads"]) > 1000

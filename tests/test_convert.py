@@ -17,7 +17,7 @@ from tilesage.cli import main
 from tilesage.games.errors import InputError
 from tilesage.values.convert import Numbering, export_model, format_by_name, import_model
 from tilesage.values.exchange import READERS, read_tables
-from tilesage.values.files import Model, open_model, save_model, size_of
+from tilesage.values.files import Model, load_model, save_model, size_of
 from tilesage.values.layout import images
 from tilesage.values.patterns import Network, parse_network
 
@@ -169,7 +169,7 @@ def test_the_first_of_three_cells_is_the_lowest_digit_or_the_highest(
     course.write_bytes(struct.pack("<IQ", 1, 4096) + numbers.tobytes())
     words = ["--game", "2048", "--network", "012", "--first", first]
     assert main(["convert", str(course), str(ours), *words]) == 0
-    model = open_model(ours)
+    model = load_model(ours)
     assert model.evaluator.value(model.weights, np.uint64(3 | 5 << 4), np.uint64(0)) == value
     assert main(["convert", str(ours), str(back), "--to", "course", "--first", first]) == 0
     assert back.read_bytes() == course.read_bytes()
@@ -292,14 +292,14 @@ class TestCommand:
         told = json.loads(capsys.readouterr().out)
         assert (told["game"], told["network"], told["format"]) == ("threes", "8x4", "tilesage")
         assert "give --patterns if yours differ" in told["notes"][1]
-        assert np.array_equal(open_model(back).weights, model.weights)
-        assert open_model(back).training == {"imported": "course", "file": "weights.bin"}
+        assert np.array_equal(load_model(back).weights, model.weights)
+        assert load_model(back).training == {"imported": "course", "file": "weights.bin"}
 
     def test_demo_file_names_its_network(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         save_model(model_of("tiny"), tmp_path / "m.safetensors")
         assert main(["convert", str(tmp_path / "m.safetensors"), str(tmp_path / "2048.bin")]) == 0
         assert main(["convert", str(tmp_path / "2048.bin"), str(tmp_path / "b.safetensors"), "--packed"]) == 0
-        assert open_model(tmp_path / "b.safetensors").network.name == "tiny"
+        assert load_model(tmp_path / "b.safetensors").network.name == "tiny"
         assert "demo file of 3 tables" in capsys.readouterr().out
 
     @pytest.mark.parametrize(
@@ -346,4 +346,4 @@ class TestCommand:
         (tmp_path / "o.safetensors").write_text("old")
         words = ["convert", str(tmp_path / "w"), str(tmp_path / "o.safetensors"), "--game", "2048", "--network", "5"]
         assert main([*words, "--force"]) == 0
-        assert open_model(tmp_path / "o.safetensors").network.name == "5"
+        assert load_model(tmp_path / "o.safetensors").network.name == "5"

@@ -14,7 +14,7 @@ import pytest
 from slow_search import Dice, choose_at_random
 
 from tilesage import games
-from tilesage.arena.evaluate import Evaluation, Player, evaluate, records_of
+from tilesage.arena.evaluate import Evaluation, LocalWorker, evaluate, records_of
 from tilesage.arena.records import Place, Record, format_record, parse_record
 from tilesage.arena.statistics import Statistics
 from tilesage.cli import main
@@ -94,7 +94,7 @@ def test_the_compiled_loop_plays_as_the_friendly_layer_does(name: str) -> None:
 def test_the_games_of_a_portion_follow_one_another_in_time() -> None:
     """Each has its share of the time by its moves: here 2 ms a move."""
     agent = random_player("2048")
-    played = Player(agent, keep_actions=True).play(1, 0, 4)
+    played = LocalWorker(agent, keep_actions=True).play(1, 0, 4)
     played.begun, played.seconds = 5.0, 0.002 * int(played.moves.sum())
     ends = [5000 + 2 * int(moves) for moves in np.cumsum(played.moves)]
     times = [(record.start_ms, record.end_ms) for record in records_of(agent, 1, played)]
@@ -130,11 +130,11 @@ def test_the_course_table_counts_slides_and_placements(
 def test_machine_code_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is never given back: an evaluation that loaded it for every worker and portion would grow and grow."""
     agent, load, loaded = random_player("2048"), _Store.load_overload, []
-    player = Player(agent, keep_actions=True)
+    player = LocalWorker(agent, keep_actions=True)
     list(records_of(agent, 1, player.play(1, 0, 1)))
     monkeypatch.setattr(_Store, "load_overload", lambda *asked: loaded.append(asked) or load(*asked))
     for seed in (2, 3):
-        another = Player(agent, keep_actions=True)
+        another = LocalWorker(agent, keep_actions=True)
         assert len(list(records_of(agent, seed, another.play(seed, 0, 2)))) == 2
     assert loaded == []
 
@@ -168,7 +168,7 @@ def test_greedy_takes_the_largest_value(of: str) -> None:
 def test_the_flag_that_ctrl_c_sets_ends_the_game_in_play() -> None:
     """At its next move; a game that was not finished does not count."""
     stop = np.ones(1, np.int64)
-    player = Player(random_player("2048"), keep_actions=True, stop=stop)
+    player = LocalWorker(random_player("2048"), keep_actions=True, stop=stop)
     assert len(player.play(1, 0, 10)) == 0
     stop[0] = 0
     played = player.play(1, 0, 10)

@@ -7,6 +7,7 @@ from fractions import Fraction
 from functools import cache
 
 import pytest
+import reference
 from recording import fair, play_game
 
 from tilesage.arena import fairness
@@ -15,15 +16,16 @@ from tilesage.arena.lines import Line
 from tilesage.arena.records import format_record
 from tilesage.arena.referee import fairness as all_tests
 from tilesage.arena.referee import judge_lines
+from tilesage.arena.rulebooks import rule_book
 
-GAMES = ("2048", "threes", "threes-phone")
+GAMES = reference.names()
 
 
-def p_values(game, choose, games=90, four_rate=0.1, slider=None):
+def p_values(game, choose, games=90, slider=None, **parameters):
     lines = [Line(i, format_record(play_game(game, i, choose, slider))) for i in range(1, games + 1)]
-    tally = judge_lines(lines, game, four_rate)
+    tally = judge_lines(lines, game, parameters)
     assert tally.reason == ""
-    return {test.name: test.p for test in all_tests(game, tally.chance, four_rate)}
+    return {test.name: test.p for test in all_tests(rule_book(game, **parameters).questions, tally.chance)}
 
 
 @cache
@@ -77,8 +79,9 @@ def test_position_test_by_hand():
 @pytest.mark.parametrize("game", GAMES)
 def test_fair_chance_passes(game):
     p = fair_p_values(game)
-    expected = {"2048": {"tiles"}, "threes": {"hints"}, "threes-phone": {"hints", "bonus"}}[game]
-    assert {"cells", "places"} | expected <= set(p)
+    copies = reference.get(game).COPIES
+    assert {"cells", "places", "hints" if copies else "tiles"} <= set(p)
+    assert ("bonus" in p) == (copies > 1)
     assert min(p.values()) > 1e-3
 
 

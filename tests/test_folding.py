@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tilesage import games
 from tilesage.games import InputError, State
-from tilesage.values.files import Model, open_model, read_header, save_model, write_tensors
+from tilesage.values.files import Model, load_model, read_header, save_model, write_tensors
 from tilesage.values.folding import SMALLEST_HOLE, make_fold
 from tilesage.values.ntuple import evaluator
 from tilesage.values.patterns import parse_network
@@ -91,11 +91,11 @@ def test_a_model_whose_folds_doubled_values_is_refused(tmp_path: Path) -> None:
     network = parse_network("tiny", (), False, 13)
     model = Model(GAME, network, evaluator(GAME, network).new_weights())
     path = save_model(model, tmp_path / "model.safetensors")
-    assert open_model(path).network == network
+    assert load_model(path).network == network
     _, metadata, _ = read_header(path)
     write_tensors(path, {"weights": model.weights}, metadata | {"fold_scale": "2"})
     with pytest.raises(InputError, match="doubles values where it folds"):
-        open_model(path)
+        load_model(path)
 
 
 def test_only_where_it_makes_sense() -> None:

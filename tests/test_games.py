@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilesage import games
-from tilesage.games import Game, InputError, State, board, chance, g2048, play, threes, threes_phone
+from tilesage.games import Game, InputError, State, board, chance, fibonacci, g2048, play, threes, threes_phone
 from tilesage.games.board import ACTIONS
 
 NAMES = games.names()
@@ -37,8 +37,9 @@ def tiles_of(name: str) -> st.SearchStrategy[list[int]]:
 
 
 def state_of(game: Game, cells: list[int], hint: int = 1) -> State:
-    fields = {"2048": {}, "threes": {"hint": str(hint)}, "threes-phone": {"hint": str(hint), "deck": "4,3,2"}}
-    position, aux = game.read(cells, fields[game.name])
+    book = reference.get(game.name)
+    bag = ((0, 0, 0), (1, 1, 1), (4, 3, 2))[min(book.COPIES, 2)]
+    position, aux = game.read(cells, book.fields(reference.State(tuple(cells), (hint,), bag)))
     score = int(game.rules.value_of_board(position, aux)) if game.score_is_value else 0
     return State(game, position, aux, score)
 
@@ -46,14 +47,8 @@ def state_of(game: Game, cells: list[int], hint: int = 1) -> State:
 def as_reference(state: State) -> reference.State:
     """The same position in the reference's words."""
     cells, fields = state.game.write(state.board, state.aux)
-    if state.game.name == "2048":
-        return reference.State(tuple(cells))
-    hint = tuple(state.game.tiles.index(tile) for tile in state.hint)
-    if "bag" in fields:
-        bag = tuple(int(tile in fields["bag"]) for tile in "123")
-    else:
-        bag = tuple(int(count) for count in fields["deck"].split(","))
-    return reference.State(tuple(cells), hint, bag)  # type: ignore[arg-type]
+    found: reference.State = reference.get(state.game.name).state_of(tuple(cells), fields)
+    return found
 
 
 def check_slides(name: str, cells: list[int]) -> None:
@@ -82,32 +77,48 @@ def check_outcomes(state: State, action: int) -> None:
     found: Counter[reference.State] = Counter()
     for probability, outcome in state.slide(action).outcomes():
         found[as_reference(outcome)] += probability  # type: ignore[assignment]
-        if state.game.name != "2048":
+        if book.NEW_TILES_COUNT:
             assert outcome.score == book.value(tuple(outcome.indices))
     assert set(found) == set(expected)
     for outcome, share in expected.items():
         assert found[outcome] == pytest.approx(float(Fraction(share)))
     played = state.play(action)
     assert as_reference(played) in expected
-    if state.game.name == "2048":
-        assert played.score == state.score + book.slide(tuple(state.indices), action)[1]
-    else:
+    if book.NEW_TILES_COUNT:
         assert played.score == book.value(tuple(played.indices))
+    else:
+        assert played.score == state.score + book.slide(tuple(state.indices), action)[1]
 
 
 @every_game
 def test_what_a_game_says_of_itself(name: str) -> None:
-    game, threes_like = games.get(name), name != "2048"
+    game, book = games.get(name), reference.get(name)
     assert game.name == game.key == name
-    assert game.tiles == reference.get(name).TILES
-    assert game.tiles[game.goal] == (384 if threes_like else 2048)
-    assert game.starting_tiles == (9 if threes_like else 2)
-    assert game.score_is_value == threes_like
+    assert game.tiles == book.TILES
+    assert game.tiles[game.goal] == book.GOAL
+    assert game.starting_tiles == book.STARTING_TILES
+    assert game.score_is_value == book.NEW_TILES_COUNT
+    assert (game.hint.copies if game.hint else 0) == book.COPIES
     assert game.rows.shape == (65536,)
     assert not game.rows.flags.writeable
 
 
-@pytest.mark.parametrize("module", [g2048, threes, play])
+def test_every_game_has_a_reference() -> None:
+    """A new game is written once more, slowly, in tests/reference, and then all that follows holds for it."""
+    assert set(NAMES) == set(reference.names())
+
+
+@every_game
+def test_pairs_merge_as_the_game_says(name: str) -> None:
+    """What pictures are told of merging is what slides do."""
+    game, book = games.get(name), reference.get(name)
+    for one in range(1, len(game.tiles)):
+        for other in range(1, len(game.tiles)):
+            cells, _, _ = book.slide((one, other, *[0] * 14), ACTIONS.index("left"))
+            assert game.merged(one, other) == (cells[0] if not cells[1] else 0)
+
+
+@pytest.mark.parametrize("module", [g2048, fibonacci, threes, play])
 def test_examples_in_the_docstrings(module: Any) -> None:
     result = doctest.testmod(module)
     assert (result.failed, result.attempted > 0) == (0, True)
@@ -148,16 +159,9 @@ def test_chance_as_the_reference_says(name: str, data: st.DataObject) -> None:
         check_outcomes(state, action)
 
 
-@pytest.mark.parametrize(
-    ("name", "slid", "placed"),
-    [
-        ("2048", "", "1.../..../..../...."),  # nothing lies there before the first tile of the start
-        ("threes", ".1../.1../.1../.1.. hint=1", "1.../..../..../.... hint=1 bag=123"),
-        ("threes-phone", ".1../.1../.1../.1.. hint=6+12+24", "F.../..../..../.... hint=1"),
-    ],
-)
-def test_the_room_for_outcomes_is_what_the_worst_positions_take(name: str, slid: str, placed: str) -> None:
-    game = games.get(name)
+@every_game
+def test_the_room_for_outcomes_is_what_the_worst_positions_take(name: str) -> None:
+    game, (slid, placed) = games.get(name), reference.get(name).MOST
     after = game.parse(slid).slide("left") if slid else State(game, np.uint64(0), np.uint64(0))
     state = game.parse(placed)
     boards, auxes, shares = np.zeros(99, np.uint64), np.zeros(99, np.uint64), np.zeros(99)
@@ -257,6 +261,14 @@ def test_a_game_is_a_function_of_its_seed_and_actions(name: str) -> None:
     assert played(7) != played(8)
 
 
+@every_game
+def test_a_seed_deals_the_same_game_for_ever(name: str) -> None:
+    state = games.get(name).new(2584)
+    while not state.over:
+        state = state.play(state.legal[state.moves % len(state.legal)])
+    assert (state.moves, state.score, state.text) == reference.get(name).GOLDEN
+
+
 def test_the_generator_is_splitmix64() -> None:
     """The first numbers after the seed 1234567, as other implementations print them."""
     rng, found = np.uint64(1234567), []
@@ -332,12 +344,7 @@ def chi_square(observed: list[float], expected: list[float]) -> float:
 def test_spawns_follow_their_probabilities(name: str) -> None:
     """30,000 spawns of one afterstate against its outcomes; the bound is the 99.99 % point for that many outcomes."""
     game = games.get(name)
-    position = {
-        "2048": "1234/5.../..../...1",
-        "threes": "1234/5.6./12../..13 hint=3 bag=12",
-        "threes-phone": "1.8A/5.3./12../..13 hint=6+12+24 deck=1,2,3",
-    }[name]
-    after = game.parse(position).slide("left")
+    after = game.parse(reference.get(name).EXAMPLE).slide("left")
     outcomes = {outcome.text: share for share, outcome in after.outcomes()}
     seen: Counter[str] = Counter()
     rng = np.uint64(12345)
@@ -351,19 +358,20 @@ def test_spawns_follow_their_probabilities(name: str) -> None:
     assert statistic < bound
 
 
-def test_rate_of_fours_is_a_parameter() -> None:
+@pytest.mark.parametrize(("name", "parameter"), [("2048", "four_rate"), ("fibonacci", "two_rate")])
+def test_the_rate_of_the_second_new_tile_is_a_parameter(name: str, parameter: str) -> None:
     for rate in (0.0, 0.25, 1.0):
-        game = games.get("2048", four_rate=rate)
-        assert (game.name, game.key) == ("2048", f"2048:{rate:g}")
+        game = games.get(name, **{parameter: rate})
+        assert (game.name, game.key, game.second_rate) == (name, f"{name}:{rate:g}", rate)
         rng, fours = np.uint64(5), 0
         for _ in range(20_000):
             placed, _, _, rng = (np.uint64(x) for x in game.rules.spawn(np.uint64(0), np.uint64(0), rng))
             fours += int(game.rules.largest(placed, np.uint64(0))) == 2
         assert abs(fours / 20_000 - rate) <= 4 * (rate * (1 - rate) / 20_000) ** 0.5
-        shares = Counter({2: 0.0, 4: 0.0})
+        shares = Counter({1: 0.0, 2: 0.0})
         for share, outcome in game.parse("1.../..../..../....").slide("right").outcomes():
-            shares[max(tile for i, tile in enumerate(outcome.cells) if i != 3)] += share  # type: ignore[assignment]
-        assert shares[4] == pytest.approx(rate)
+            shares[max(tile for i, tile in enumerate(outcome.indices) if i != 3)] += share  # type: ignore[assignment]
+        assert shares[2] == pytest.approx(rate)
 
 
 @pytest.mark.parametrize(
@@ -386,9 +394,19 @@ def test_2048_lines(line: str, expected: str, reward: int) -> None:
     assert (" ".join(map(str, cells[:4])), gained) == (expected, reward)
 
 
+@given(st.lists(st.integers(0, 32), min_size=4, max_size=4))
+def test_rows_of_2584_are_spelled_out_as_the_table_has_them(line: list[int]) -> None:
+    """The rule for rows with tiles past 15 is right for all rows; they are only slower."""
+    row, more = (np.uint64(x) for x in fibonacci.read(line, {}))
+    after, after_more, reward = (np.uint64(x) for x in fibonacci.slide_row(row, more))
+    assert (fibonacci.write(after, after_more)[0][:4], reward) == fibonacci.slide_line(line)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "part"),
     [
+        ("fibonacci", "4 " + "0 " * 15, "4 is no tile of 2584"),
+        ("fibonacci", "X.../..../..../....", "past the largest tile"),
         ("2048", "1 2 3", "is no board"),
         ("2048", "3 " + "0 " * 15, "3 is no tile of 2048"),
         ("2048", "Z.../..../..../....", "past the largest tile"),
@@ -435,7 +453,7 @@ def test_a_bag_or_deck_that_is_not_told() -> None:
 def test_mistakes_say_what_is_right() -> None:
     with pytest.raises(InputError, match="write one of 2048, threes, threes-phone"):
         games.get("2084")
-    with pytest.raises(InputError, match="probability from 0 to 1"):
+    with pytest.raises(InputError, match="share of fours among the new tiles, a number from 0 to 1, not 2"):
         games.get("2048", four_rate=2.0)
     state = games.get("2048").parse("1.../..../..../....")
     with pytest.raises(InputError, match="legal: right, down"):

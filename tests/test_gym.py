@@ -25,7 +25,8 @@ from tilesage.games.board import nth, nth_cell, pack  # noqa: E402
 from tilesage.games.chance import seed_of  # noqa: E402
 from tilesage.games.play import start_from  # noqa: E402
 
-IDS = {"2048": "tilesage/2048-v0", "threes": "tilesage/Threes-v0", "threes-phone": "tilesage/ThreesPhone-v0"}
+IDS = {name: tilesage.gym.id_of(name) for name in games.names()}
+STUCK = (1, 3, 5, 7)  # indices of tiles that do not merge side by side, in any game
 HEADINGS = ["Description", "Action Space", "Observation Space", "Rewards", "Episode End", "Arguments", "Versions"]
 every_game = pytest.mark.parametrize("name", IDS)
 
@@ -87,10 +88,21 @@ def test_gymnasiums_own_vector_takes_the_single_environment(name):
     assert infos["action_mask"].shape == (2, 4)
 
 
-@pytest.mark.parametrize("kind", [tilesage.gym.Game2048Env, tilesage.gym.ThreesEnv, tilesage.gym.ThreesPhoneEnv])
+def test_the_ids_that_people_know():
+    known = {"2048": "2048", "threes": "Threes", "threes-phone": "ThreesPhone", "fibonacci": "Fibonacci"}
+    assert {name: IDS[name] for name in known} == {name: f"tilesage/{kind}-v0" for name, kind in known.items()}
+
+
+@pytest.mark.parametrize("kind", [one for one, _ in tilesage.gym.PAGES.values()])
 def test_the_docstring_is_a_page(kind):
     positions = [kind.__doc__.index(f"## {heading}\n") for heading in HEADINGS]
     assert positions == sorted(positions)
+
+
+def stuck_to_the_top(game):
+    """A position in which only one slide is legal, down."""
+    row = " ".join(str(game.tiles[index]) for index in STUCK)
+    return f"{row} 0 0 0 0 0 0 0 0 0 0 0 0" + (" hint=1" if game.hint else "")
 
 
 # --- the games ----------------------------------------------------------------------------------------------------
@@ -132,10 +144,8 @@ def test_phone_threes_shows_the_window_of_a_bonus_and_the_deck():
 
 @every_game
 def test_an_illegal_action_changes_nothing_earns_nothing_and_says_so(name):
-    hint = "" if name == "2048" else " hint=1"
-    tiles = "2 4 8 16" if name == "2048" else "1 3 6 12"
     env = gymnasium.make(IDS[name]).unwrapped
-    before, info = env.reset(options={"position": f"{tiles} 0 0 0 0 0 0 0 0 0 0 0 0{hint}"})
+    before, info = env.reset(options={"position": stuck_to_the_top(env.game)})
     assert info["action_mask"].tolist() == [0, 0, 1, 0]
     after, reward, terminated, truncated, info = env.step(0)
     assert same(before, after)
@@ -151,6 +161,16 @@ def test_tiles_past_32768_are_seen_as_they_are():
     observation, reward, *_ = env.step(3)
     assert observation[0].tolist()[:3] == [16, 16, 17]
     assert reward == 65536
+
+
+def test_tiles_past_987_are_seen_as_they_are():
+    env = gymnasium.make(IDS["fibonacci"]).unwrapped
+    observation, _ = env.reset(options={"position": "EFGH/..../UVVW/...."})
+    assert observation.ravel().tolist() == [14, 15, 16, 17, 0, 0, 0, 0, 30, 31, 31, 32, 0, 0, 0, 0]
+    observation, reward, *_ = env.step(3)
+    assert observation[0].tolist()[:2] == [16, 18]
+    assert observation[2].tolist()[:3] == [32, 31, 32]
+    assert reward == 1597 + 4181 + 3524578
 
 
 def test_the_rate_of_fours_is_an_argument():
@@ -205,7 +225,7 @@ def test_a_finished_game_begins_anew_with_the_next_step(name):
         tiles = (board_of(observations) > 0).sum(axis=(1, 2))
         assert (tiles[ended] == games.get(name).starting_tiles).all()
         scores = np.where(ended, infos["score"], scores + rewards)
-        if name == "2048":
+        if not games.get(name).score_is_value:
             assert np.array_equal(scores, infos["score"])
         begun, ended = begun + ended.sum(), terminated
         assert np.array_equal(terminated, ~infos["action_mask"].any(axis=1))
@@ -227,7 +247,11 @@ def test_same_step_autoreset_hands_out_the_last_observation(name):
         assert (reward, terminated) == (given_reward, given_terminated)
         if terminated[0]:
             games_seen += 1
-            last = {key: value[0] for key, value in observation.items()} if name != "2048" else observation[0]
+            last = (
+                {key: value[0] for key, value in observation.items()}
+                if isinstance(observation, dict)
+                else observation[0]
+            )
             assert same(given_infos["final_obs"][0], last)
             assert given_infos["final_info"]["score"][0] == infos["score"][0]
             assert given_infos["_final_info"].tolist() == [True]
@@ -288,8 +312,7 @@ def test_a_reset_without_a_seed_goes_on_with_the_generator():
 @every_game
 def test_a_position_meets_the_chance_of_the_seed(name):
     env = gymnasium.make(IDS[name]).unwrapped
-    position = ("2 2 4 8" if name == "2048" else "1 2 3 6") + " / 0 0 0 0" * 3
-    position += "" if name == "2048" else " hint=1"
+    position = stuck_to_the_top(env.game)
 
     def play(seed=None, named=""):
         _, info = env.reset(seed=seed, options={"position": position + named})
@@ -378,8 +401,7 @@ def test_an_unknown_render_mode_is_refused():
 def test_the_table_of_moving_rows_knows_the_legal_moves(name, data):
     game = games.get(name)
     cells = data.draw(st.lists(st.integers(0, len(game.tiles) - 1), min_size=16, max_size=16))
-    fields = {} if name == "2048" else {"hint": "1"}
-    board, aux = game.read(cells, fields)
+    board, aux = game.read(cells, {"hint": "1"} if game.hint else {})
     state = games.State(game, board, aux)
     expected = sum(1 << action for action in state.legal)
     assert legal.legal_moves(game, board, aux) == expected

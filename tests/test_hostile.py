@@ -24,7 +24,7 @@ from tilesage import games
 from tilesage.games.errors import LONGEST, InputError
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.runs import CHECKPOINT, Run, train
-from tilesage.values.files import Model, map_tensor, open_model, read_header, save_model, size_of, write_tensors
+from tilesage.values.files import Model, load_model, map_tensor, read_header, save_model, size_of, write_tensors
 from tilesage.values.patterns import parse_network
 
 QUICK = 60  # broken inputs a target
@@ -126,7 +126,7 @@ def test_attacks_on_model_files_are_refused(attack: str, tmp_path: Path) -> None
     path = tmp_path / "model.safetensors"
     path.write_bytes(ATTACKS[attack](good_models(tmp_path)[0]))
     with pytest.raises(InputError, match=re.escape(str(path))):
-        open_model(path)
+        load_model(path)
     assert through_the_door(["evaluate", str(path), "--games", "1"], (2,)) == 2
 
 
@@ -139,7 +139,7 @@ def test_weights_that_are_no_numbers_are_refused_with_their_place(value: float, 
     table[1234] = value
     write_tensors(path, {"weights": table}, metadata)
     with pytest.raises(InputError, match=r"weight 1,234 is (nan|inf|-inf)"):
-        open_model(path)
+        load_model(path)
     for packed in (False, True):
         with pytest.raises(InputError, match=r"weight 1,234 is (nan|inf|-inf)"):
             save_model(Model(games.get("2048"), network, table), tmp_path / "new.safetensors", packed)
@@ -156,7 +156,7 @@ def test_a_small_file_that_unpacks_into_more_than_the_machine_has_is_refused(tmp
     path.write_bytes(with_header(data, lambda tree: tree["__metadata__"].update(change)))
     assert path.stat().st_size < 2000
     with pytest.raises(InputError, match="when it is unpacked"):
-        open_model(path)
+        load_model(path)
 
 
 def test_messages_stay_short_and_cannot_control_the_terminal() -> None:

@@ -234,7 +234,7 @@ def test_too_much_memory_is_refused_before_it_is_taken() -> None:
         {"decay": 1},
         {"flight": 100},
         {"turned": False},
-        {"game": "threes", "four_rate": 0.2},
+        {"game": "threes", "parameters": "four_rate=0.2"},
         {"game": "2048-walls", "stages": "4096"},
         {"game": "2048-block", "stages": "2048", "start": "ahead"},
     ],

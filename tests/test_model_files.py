@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tilesage import games
-from tilesage.values import Model, files, open_model, parse_network, save_model
+from tilesage.values import Model, files, load_model, parse_network, save_model
 from tilesage.values.files import describe_model, size_of, write_training
 from tilesage.values.layout import VERSION
 
@@ -55,14 +55,14 @@ def test_a_file_written_by_hand_is_understood(tmp_path: Path) -> None:
     """A tile in cell 5 is seen twice, once in each of two symmetries; so is one in cells 6, 9 and 10."""
     path = tmp_path / "hand.safetensors"
     path.write_bytes(by_hand())
-    model = open_model(path)
+    model = load_model(path)
     board = np.uint64(7 << 4 * 5 | 3 << 4 * 10 | 2)
     assert model.evaluator.value(model.weights, board, np.uint64(0)) == 2 * (7 * 7 + 3 * 3)
     assert (model.of, model.game.parameters, dict(model.training)) == ("afterstates", {"four_rate": 0.1}, {})
 
     other = {"of": "states", "parameters": '{"four_rate": 0.3}', "training": '{"games": 12, "mean": 2.5}'}
     path.write_bytes(by_hand(**other))
-    for model in (open_model(path), describe_model(path)):
+    for model in (load_model(path), describe_model(path)):
         assert (model.of, model.game.parameters) == ("states", {"four_rate": 0.3})
         assert model.training == {"games": 12, "mean": 2.5}
 
@@ -90,18 +90,18 @@ def chance_of_a_four(model: Model) -> float:
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_model_of_states_is_one_when_it_is_opened(tmp_path: Path, packed: bool) -> None:
     path = saved(tmp_path, of="states", training={"games": 3})
-    save_model(open_model(path), path, packed)
+    save_model(load_model(path), path, packed)
     write_training(path, {"games": 4})
-    assert (open_model(path).of, describe_model(path).of) == ("states", "states")
-    assert open_model(path).training == {"games": 4}
+    assert (load_model(path).of, describe_model(path).of) == ("states", "states")
+    assert load_model(path).training == {"games": 4}
 
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_model_keeps_the_rules_that_it_was_trained_on(tmp_path: Path, packed: bool) -> None:
     path = saved(tmp_path, game=games.get("2048", four_rate=0.3))
-    save_model(open_model(path), path, packed)
+    save_model(load_model(path), path, packed)
     write_training(path, {"games": 4})
-    for model in (open_model(path), open_model(path, "2048"), describe_model(path)):
+    for model in (load_model(path), load_model(path, "2048"), describe_model(path)):
         assert model.game.parameters == {"four_rate": 0.3}
         assert chance_of_a_four(model) == pytest.approx(0.3)
-    assert chance_of_a_four(open_model(path, GAME)) == pytest.approx(0.1)  # other rules are asked for by name
+    assert chance_of_a_four(load_model(path, GAME)) == pytest.approx(0.1)  # other rules are asked for by name

@@ -38,6 +38,10 @@ def test_motions_lead_to_the_engines_board(name: str) -> None:
         ("threes", [0, 3, 0, 3], "1032"),
         ("threes", [6144, 6144, 0, 0], "0011"),
         ("threes-phone", [6144, 6144, 0, 0], "0010"),
+        ("fibonacci", [1, 1, 1, 2], "00102131"),
+        ("fibonacci", [3, 0, 2, 2], "002031"),
+        ("fibonacci", [8, 8, 5, 3], "00112132"),
+        ("fibonacci", [3524578, 2178309, 1346269, 0], "001121"),
     ],
 )
 def test_motions_of_known_rows(name: str, row: list[int], expected: str) -> None:

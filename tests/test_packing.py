@@ -10,7 +10,7 @@ import pytest
 
 from tilesage import games
 from tilesage.games import InputError
-from tilesage.values.files import Model, open_model, save_model, size_of
+from tilesage.values.files import Model, load_model, save_model, size_of
 from tilesage.values.packing import BLOCK, RECORD, unzip_weights, zip_weights
 from tilesage.values.patterns import parse_network
 
@@ -44,7 +44,7 @@ def test_packed_models_open_and_play_alike(tmp_path: Path) -> None:
     network = parse_network("tiny")
     model = Model(games.get("2048"), network, some_weights(size_of(network)), training={"strength": {"greedy": 1}})
     save_model(model, tmp_path / "small.safetensors", packed=True)
-    again = open_model(tmp_path / "small.safetensors")
+    again = load_model(tmp_path / "small.safetensors")
     assert again.training == model.training
     assert np.abs(again.weights - model.weights).max() < 20
     assert (tmp_path / "small.safetensors").stat().st_size < model.weights.nbytes / 3

@@ -249,6 +249,20 @@ def test_a_notebook_draws_positions():
     assert done.stdout.split()[-2:] == ["<svg", "True"]
 
 
+def test_a_notebook_draws_lists_of_positions_side_by_side():
+    pytest.importorskip("IPython")
+    code = (
+        "import sys, tilesage; draw = get_ipython().display_formatter.formatters['text/html']; "
+        "draw.enabled = True; "
+        "print(draw([1, 2]), draw([]), 'tilesage.games.play' in sys.modules); "  # other lists load nothing
+        "state = tilesage.game('threes').new(seed=1); mixed = (state, state.slide('up')); drawn = draw(mixed); "
+        "print(drawn.count('<svg'), 'after up' in drawn, draw([state, 1]), '2 more' in draw([state] * 50))"
+    )
+    command = [sys.executable, "-m", "IPython", "--no-banner", "--quick", "--colors=nocolor", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.split() == ["None", "None", "False", "2", "True", "None", "True"]
+
+
 def test_without_a_notebook_nothing_is_loaded():
     code = "import sys, tilesage; print(sorted(name for name in sys.modules if 'views' in name or name == 'numba'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

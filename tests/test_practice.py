@@ -10,7 +10,7 @@ import pytest
 from test_search import tiny_model
 
 from tilesage import games
-from tilesage.arena.evaluate import Player
+from tilesage.arena.evaluate import LocalWorker
 from tilesage.games import InputError, State
 from tilesage.games.board import pack
 from tilesage.search import players
@@ -42,7 +42,7 @@ def files(tmp_path_factory: pytest.TempPathFactory, whole: Any) -> Files:
 def test_games_with_both_and_endgames(part: str, files: Files, whole: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(players, "ENDGAME_TILES", ("8",))
     agent = make_agent(f"expectimax:1,endgames=8,{part}={files[part]}", WHOLE, whole)
-    assert (Player(agent, keep_actions=False).play(3, 0, 4).scores > 0).all()
+    assert (LocalWorker(agent, keep_actions=False).play(3, 0, 4).scores > 0).all()
 
 
 @pytest.mark.parametrize("part", [part.name for part in PARTS])

@@ -8,12 +8,12 @@ from random import Random
 
 import pytest
 import reference
-from reference import State, g2048, threes, threes_phone
+from reference import State, fibonacci, g2048, threes, threes_phone
 
-GAMES = ("2048", "threes", "threes-phone")
+GAMES = reference.names()
 
 
-@pytest.mark.parametrize("module", [reference, g2048, threes, threes_phone])
+@pytest.mark.parametrize("module", [reference, *map(reference.get, GAMES)], ids=lambda module: module.__name__)
 def test_examples_in_the_docstrings(module):
     result = doctest.testmod(module)
     assert result.failed == 0
@@ -34,7 +34,7 @@ def test_random_games_obey_the_laws(name):
             state, reward = rules.play(state, action, random)
             assert state in [s for _, s in outcomes]
             score += reward
-            if name != "2048":
+            if rules.NEW_TILES_COUNT:
                 assert score == rules.value(state.cells)
                 assert sum(state.bag) > 0
 
@@ -45,6 +45,14 @@ def test_2048_stays_exact_at_the_top():
     assert after == (16, 17, 0, 0, 17, 17, 0, 0) + (0,) * 8
     assert reward == 65536 + 131072
     assert moved == (True, False, False, False)
+
+
+def test_2584_stays_exact_at_the_top():
+    cells = (30, 31, 31, 32, 32, 32, 1, 1) + (0,) * 8
+    after, reward, moved = fibonacci.slide(cells, reference.LEFT)
+    assert after == (32, 31, 32, 0, 32, 32, 2, 0) + (0,) * 8
+    assert reward == 3524578 + 2
+    assert moved == (True, True, False, False)
 
 
 def test_rate_of_fours_zero_and_one_leave_one_tile():

@@ -12,14 +12,14 @@ from recording import play_game
 
 from tilesage.arena.records import Place, format_record
 from tilesage.arena.replay import Fault, Referee, Replay
-from tilesage.arena.rulebooks import rule_book, turned
+from tilesage.arena.rulebooks import BITS, rule_book, turned
 
-GAMES = ("2048", "threes", "threes-phone")
-HIGHEST = {"2048": 17, "threes": 14, "threes-phone": 14}
+GAMES = reference.names()
+HIGHEST = {game: getattr(reference.get(game), "LARGEST_IN_PLAY", reference.get(game).LARGEST) for game in GAMES}
 
 
 def packed(cells):
-    return [sum(cells[4 * row + k] << 5 * k for k in range(4)) for row in range(4)]
+    return [sum(cells[4 * row + k] << BITS * k for k in range(4)) for row in range(4)]
 
 
 def at_board(game, cells, dealer_hint=1):
@@ -27,9 +27,10 @@ def at_board(game, cells, dealer_hint=1):
     replay = Replay(Referee(game), "", 0, 0)
     replay.lines = packed(cells)
     dealer = replay.dealer
-    if game == "threes":
+    copies = reference.get(game).COPIES
+    if copies == 1:
         dealer.hint = dealer_hint
-    elif game == "threes-phone":
+    elif copies:
         dealer.low = dealer.high = dealer_hint
     return replay
 
@@ -70,7 +71,7 @@ def test_the_end_is_that_of_the_reference(game, data):
 def test_the_only_legal_slide_is_named(game, name, border):
     """Four tiles that do not merge fill one border: they can only leave it."""
     cells = [0] * 16
-    for cell, tile in zip(border, (4, 5, 6, 7)):
+    for cell, tile in zip(border, (3, 5, 7, 9)):
         cells[cell] = tile
     with pytest.raises(Fault, match=f"the game stops here while {name} is legal"):
         at_board(game, cells).check_end()
@@ -78,13 +79,13 @@ def test_the_only_legal_slide_is_named(game, name, border):
 
 def test_131072_does_not_merge():
     replay = at_board("2048", (17, 17, *[1] * 14))
-    assert rule_book("2048").tables[3][17 | 17 << 5][0] == 17 | 17 << 5
+    assert rule_book("2048").tables[3][17 | 17 << BITS][0] == 17 | 17 << BITS
     replay.slide(3, str(6 * 4 + 4))
-    assert replay.lines[0] == 17 | 17 << 5 | 2 << 10
+    assert replay.lines[0] == 17 | 17 << BITS | 2 << 2 * BITS
 
 
 def test_12288_ends_the_game_on_the_phone():
-    assert rule_book("threes-phone").tables[3][15 | 15 << 5][0] == 15 | 15 << 5
+    assert rule_book("threes-phone").tables[3][15 | 15 << BITS][0] == 15 | 15 << BITS
     replay = at_board("threes-phone", (14, 14, *[0] * 14))
     replay.slide(3, str(3**13 - 2 * 3**12))
     replay.place(3, 1, "22", None)
@@ -163,13 +164,14 @@ def test_every_choice_of_a_game_is_counted_once(game):
     assert referee.chance.landings == landings
     assert outcome.largest == max(cells)
     choices = referee.chance.choices
-    if game == "2048":
+    copies = reference.get(game).COPIES
+    if not copies:
         assert choices == Counter(("tile", (), place.tile) for place in places)
         return
     drawn = [places[0].tile, *(place.hint[0] for place in places if place.hint[0] < 4)]
     left, expected = [0, 0, 0], Counter()
     for tile in drawn:
-        left = left if any(left) else [1 if game == "threes" else 4] * 3
+        left = left if any(left) else [copies] * 3
         expected["draw", tuple(left), tile] += 1
         left[tile - 1] -= 1
     assert {key: times for key, times in choices.items() if key[0] == "draw"} == expected

@@ -17,9 +17,9 @@ import pytest
 
 from tilesage.learning import Run, TrainConfig, cpu, read_metrics, runs
 from tilesage.learning.cpu import CpuTrainer
-from tilesage.learning.seat import NO_GAME, Seat
+from tilesage.learning.seat import NO_GAME, TILES, Seat
 from tilesage.learning.trainer import Tally
-from tilesage.values.files import map_tensor, open_model, read_header, size_of, write_tensors
+from tilesage.values.files import load_model, map_tensor, read_header, size_of, write_tensors
 
 ALWAYS = -1.0  # seconds between checkpoints: one after every step
 CONFIG = TrainConfig(network="5", rule="td", threads=1, block=10, seed=5)
@@ -56,7 +56,7 @@ class Scripted:
 
 def kept(folder: Path, name: str) -> tuple[float, dict[str, Any]]:
     """All weights of a model of `Scripted` in a folder, and what it says about its training."""
-    model = open_model(folder / f"{name}.safetensors")
+    model = load_model(folder / f"{name}.safetensors")
     assert len(set(model.weights.tolist())) == 1
     return float(model.weights[0]), dict(model.training)
 
@@ -78,7 +78,7 @@ def test_best_holds_the_weights_of_the_peak(tmp_path: Path, means: list[int], pe
     last, training = kept(tmp_path / "run", "last")
     assert last == len(means)
     assert (training["games"], training["seconds"]) == (10 * len(means), len(means))
-    assert float(open_model(tmp_path / "run").weights[0]) == peak
+    assert float(load_model(tmp_path / "run").weights[0]) == peak
     assert [line["mean"] for line in read_metrics(tmp_path / "run")] == means
 
 
@@ -144,12 +144,12 @@ def test_checkpoints_come_at_their_times(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_model_says_what_its_values_are_of_and_of_which_rules(tmp_path: Path) -> None:
-    config = replace(CONFIG, of="states", four_rate=0.3, games=20)
+    config = replace(CONFIG, of="states", parameters="four_rate=0.3", games=20)
     Run.begin(config, tmp_path / "run", make=lambda c: Scripted(c, [10, 20])).train()
     for name in ("best", "last"):
-        model = open_model(tmp_path / "run" / f"{name}.safetensors")
+        model = load_model(tmp_path / "run" / f"{name}.safetensors")
         assert (model.of, model.game.parameters["four_rate"]) == ("states", 0.3)
-        assert model.training["settings"]["four_rate"] == 0.3
+        assert model.training["settings"]["parameters"] == "four_rate=0.3"
 
 
 # --- what is under way ---------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def test_a_stopped_and_resumed_run_equals_a_straight_one(
     assert 50 < run.progress.games < 150
     assert all((seat.length > 0).any() for seat in seats)
     Run.resume(tmp_path / "stopped", make=one_after_another).train()
-    weights = [open_model(tmp_path / which / "last.safetensors").weights for which in ("straight", "stopped")]
+    weights = [load_model(tmp_path / which / "last.safetensors").weights for which in ("straight", "stopped")]
     assert np.array_equal(*weights)
     clocks = ("seconds", "moves_per_second")
     lines = [read_metrics(tmp_path / which) for which in ("straight", "stopped")]
@@ -261,7 +261,7 @@ def test_a_checkpoint_by_hand_is_where_the_run_goes_on(tmp_path: Path) -> None:
     config = replace(CONFIG, games=60)
     Run.begin(config, tmp_path / "run", make=lambda c: Scripted(c, [100] * 6)).close()
     tallies = {"games": 4, "moves": 90, "points": 40, "best": 25, "replays": 3, "worst": 1.5, "seconds": 0.5}
-    tiles = [0] * 32
+    tiles = [0] * TILES
     tiles[11] = 4
     block, recent = tallies | {"tiles": tiles}, tallies | {"games": 24, "points": 4000, "tiles": tiles}
     whole = {"games": 34, "moves": 5000, "seconds": 7.0, "phase": 0, "phases": "", "lines": 1, "best": 150.0}

@@ -21,7 +21,7 @@ from tilesage.learning import Run, TrainConfig, cpu, read_metrics, runs
 from tilesage.learning.cpu import CpuTrainer
 from tilesage.learning.seat import GAMES, Seat
 from tilesage.learning.trainer import Tally
-from tilesage.values import open_model
+from tilesage.values import load_model
 
 CONFIG = TrainConfig(network="tiny", rule="td", rate="0.2>0.05", threads=1, games=900, block=100, seed=5)
 
@@ -32,7 +32,7 @@ def finished(folder: Path, config: TrainConfig = CONFIG) -> Path:
 
 
 def weights(folder: Path) -> np.ndarray:
-    return np.array(open_model(folder / "last.safetensors").weights)
+    return np.array(load_model(folder / "last.safetensors").weights)
 
 
 def without_time(folder: Path) -> list[dict[str, object]]:
@@ -55,7 +55,7 @@ def test_a_run_leaves_a_whole_folder(tmp_path: Path) -> None:
     assert [line["games"] for line in lines] == list(range(100, 1000, 100))
     assert lines[0]["rate"] > lines[-1]["rate"]
     assert TrainConfig.read(folder / "run.toml") == CONFIG
-    assert open_model(folder).training["games"] == 900
+    assert load_model(folder).training["games"] == 900
 
 
 def test_one_thread_gives_the_same_weights_twice(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     out, _ = process.communicate(timeout=120)
     assert process.returncode == 130
     assert f"tilesage train --resume {folder}" in out.decode()
-    assert open_model(folder).training["games"] > 0
+    assert load_model(folder).training["games"] > 0
 
 
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tilesage.cli import main
-from tilesage.values import open_model
+from tilesage.values import load_model
 
 SEEDS = Path(__file__).parent / "data" / "seeds.json"
 TRAININGS = {
@@ -53,7 +53,7 @@ def digest_of_weights(words: str, folder: Path) -> str:
     """Of what a short training on one thread has learnt."""
     end = ["--moves", "300000", "--threads", "1", "--seed", "5", "--quiet", "--out", str(folder / "run")]
     assert main(["train", *words.split(), *end]) == 0
-    weights = open_model(folder / "run" / "last.safetensors").weights
+    weights = load_model(folder / "run" / "last.safetensors").weights
     return hashlib.sha256(weights.tobytes()).hexdigest()[:16]
 
 

@@ -33,7 +33,7 @@ from tilesage.games import InputError
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.runs import Progress, Run
 from tilesage.search.agents import make_agent
-from tilesage.values.files import Model, open_model, save_model, size_of
+from tilesage.values.files import Model, load_model, save_model, size_of
 from tilesage.values.patterns import parse_network
 
 pytest.importorskip("ray", reason="pip install '.[scale]'")
@@ -74,7 +74,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
     network = parse_network("tiny")
     weights = np.random.default_rng(5).normal(size=size_of(network)).astype(np.float32)
     path = tmp_path_factory.mktemp("model") / "tiny.safetensors"
-    return open_model(save_model(Model(games.get("2048"), network, weights), path))
+    return load_model(save_model(Model(games.get("2048"), network, weights), path))
 
 
 def command(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -251,7 +251,7 @@ def test_two_nodes_learn_one_network(machines: Any) -> None:
     assert trainer.traffic.rounds > 1
     assert 0 < trainer.traffic.down <= 2 * trainer.traffic.up
     assert lines[-1]["mean"] > 10_000
-    played = evaluate(make_agent("greedy", run.model().game, run.model()), 100)
+    played = evaluate(make_agent("greedy", run.model.game, run.model), 100)
     assert played.statistics.mean > 10_000
 
 
@@ -356,7 +356,7 @@ def test_trials_on_a_cluster_are_those_of_one_machine(head: str, tmp_path: Path)
     assert len(told) == 2
     assert there.waiting() == []
     for ours, theirs in zip(here.trials, there.trials):
-        assert np.array_equal(open_model(ours.folder).weights, open_model(theirs.folder).weights)
+        assert np.array_equal(load_model(ours.folder).weights, load_model(theirs.folder).weights)
     sweep_on_ray(there, head, note=told.append)
     assert len(told) == 2
 

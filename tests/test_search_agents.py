@@ -15,7 +15,8 @@ from tilesage.games import InputError
 from tilesage.search.agents import make_agent, needs_model
 from tilesage.search.downgrade import NEVER, downgrade, exponent_of
 from tilesage.search.players import downgrade_threshold
-from tilesage.search.specs import BUDGETS, parse_spec
+from tilesage.search.registry import ROWS
+from tilesage.search.specs import parse_spec
 
 GAME = games.get("2048")
 
@@ -141,7 +142,6 @@ def test_downgrading_is_refused_in_threes() -> None:
 
 
 def test_who_needs_a_model() -> None:
-    asking = [name for name in BUDGETS if needs_model(name if not BUDGETS[name] else f"{name}:10")]
+    asking = [row.name for row in ROWS if needs_model(f"{row.name}:10" if row.budget else row.name)]
     assert asking == ["best", "greedy", "expectimax"]
     assert needs_model("mcts:10,leaf=value")
-    assert not needs_model("human")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from test_search import POSITIONS, tiny_model
 
 from tilesage import games
+from tilesage.arena.advice import advise
 from tilesage.arena.evaluate import evaluate
 from tilesage.search.agents import make_agent
 from tilesage.search.uct import ROOT
+from tilesage.views.live import Adviser
+from tilesage.views.web.players import Player as Visited
 
 
 @pytest.mark.parametrize("name", games.names())
@@ -63,6 +68,22 @@ def test_games_do_not_depend_on_who_plays_them(spec: str) -> None:
     agent = make_agent(spec, model.game, model)
     alone, together = (evaluate(agent, 6, seed=9, workers=workers) for workers in (1, 2))
     assert alone.statistics.summary() == together.statistics.summary()
+
+
+def test_everybody_names_the_move_that_the_tree_makes() -> None:
+    """The most visited one, which need not have the largest value: terminal, hint and page are told the same."""
+    model = tiny_model("2048")
+    agent, state, differed = make_agent("mcts:7,leaf=value,c=100", model.game, model), model.game.new(seed=1), 0
+    while differed < 3:
+        thought = agent.think(state)
+        largest = max(value for value in thought.values if value is not None)
+        differed += thought.values[thought.action] != largest
+        assert thought.action == agent.choose(state) == advise(agent, state).best
+        assert thought == Adviser(agent).think(state)
+        shown = Visited(agent.spec, agent, contextlib.nullcontext()).think(state)
+        assert (shown.best, shown.values) == thought
+        state = state.play(thought.action)
+        assert not state.over
 
 
 def test_values_of_the_tree_approach_expectimax() -> None:

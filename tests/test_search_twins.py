@@ -22,6 +22,7 @@ STARTS = {
     "2048": (POSITIONS["2048"][0], "2343/4565/2343/566."),
     "threes": (POSITIONS["threes"][0], "1313/3131/1313/313. hint=2 bag=13"),
     "threes-phone": (POSITIONS["threes-phone"][1], "1313/3131/1313/313. hint=2 deck=1,0,2"),
+    "fibonacci": (POSITIONS["fibonacci"][0], "1414/4161/1414/414."),
 }
 # Left and right merge the two 64s into the largest tile; whatever lands then, no move is left.
 FORCED = "3145/1231/3545/6623 score=1000"
@@ -76,9 +77,9 @@ def test_uct_grows_the_tree_of_the_slow_twin(name: str, c: float) -> None:
 def test_a_full_tree_of_uct_goes_on_collecting_rollouts() -> None:
     game = games.get("2048")
     state, agent = game.parse(POSITIONS["2048"][0]), make_agent("mcts:50", game)
-    rows, _, plan, out = agent.new_memory()
+    rows, _, plan = agent.new_memory()
     small = new_tree(7)
-    agent.choose(state, (rows, small, plan, out))
+    agent.choose(state, (rows, small, plan))
     assert_same_nodes(small, ROOT, uct(state, dice_of(state), 50, room=7))
     assert small.visits[ROOT] == 50
 
@@ -95,11 +96,11 @@ def test_d1_has_400_iterations_and_thinks_twice_as_long_once_the_score_passes_70
     """With a first limit of next to nothing and none later, the visits tell which of them held."""
     game = games.get("2048")
     agent = make_agent("mcts:d1", game)
-    rows, tree, plan, out = agent.new_memory()
+    rows, tree, plan = agent.new_memory()
     assert plan == (400, 1.0, 7000, 2.0, 1.0)
     for score, visits in ((7000, 1), (7001, 30)):
         state = replace(game.parse(POSITIONS["2048"][0]), score=score)
-        agent.choose(state, (rows, tree, (30.0, 1e-300, plan[2], 0.0, 1.0), out))
+        agent.choose(state, (rows, tree, (30.0, 1e-300, plan[2], 0.0, 1.0)))
         assert tree.visits[ROOT] == visits
 
 

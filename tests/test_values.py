@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tilesage import games
 from tilesage.games.board import symmetry
 from tilesage.games.errors import InputError
-from tilesage.values import NAMES, Model, evaluator, files, open_model, parse_network, save_model
+from tilesage.values import NAMES, Model, evaluator, files, load_model, parse_network, save_model
 from tilesage.values.layout import Layout, Table, flip, images, layout_of, mirror, spread, transpose
 from tilesage.values.patterns import drawing
 
@@ -137,7 +137,7 @@ def test_tables_by_hint_that_are_not_turned_keep_all_symmetries(
             found = float(e.value(weights, np.uint64(symmetry(np.uint64(after), k)), shown))
             assert found == pytest.approx(expected, abs=1e-4)
     save_model(Model(game, network, weights), tmp_path / "model.safetensors")
-    assert open_model(tmp_path / "model.safetensors").network == network
+    assert load_model(tmp_path / "model.safetensors").network == network
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def model() -> Model:
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_model_survives_its_file(tmp_path: Path, model: Model, packed: bool) -> None:
     path = save_model(model, tmp_path / "m.safetensors", packed)
-    again = open_model(path, "2048")
+    again = load_model(path, "2048")
     assert again.network == model.network
     assert again.game.name == "2048"
     assert again.of == "afterstates"
@@ -196,7 +196,7 @@ def test_the_format_is_safetensors(tmp_path: Path, model: Model) -> None:
 def test_another_game_is_refused(tmp_path: Path, model: Model) -> None:
     path = save_model(model, tmp_path / "m.safetensors")
     with pytest.raises(InputError, match="plays 2048, not threes"):
-        open_model(path, "threes")
+        load_model(path, "threes")
 
 
 def broken(path: Path, kind: str) -> None:
@@ -247,15 +247,15 @@ def test_broken_files_are_refused_in_one_line(tmp_path: Path, model: Model, kind
     path = save_model(model, tmp_path / "m.safetensors")
     broken(path, kind)
     with pytest.raises(InputError) as caught:
-        open_model(path)
+        load_model(path)
     assert "\n" not in str(caught.value)
 
 
 def test_missing_models_say_what_there_is(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no model"):
-        open_model("nowhere")
+        load_model("nowhere")
     with pytest.raises(InputError, match="folder without a model"):
-        open_model(tmp_path)
+        load_model(tmp_path)
 
 
 def test_files_have_as_many_parts_as_can_be_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

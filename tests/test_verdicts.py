@@ -13,7 +13,7 @@ from tilesage.arena.fairness import Test as FairnessTest
 from tilesage.arena.lines import Line
 from tilesage.arena.records import Place, format_record, parse_record, write_records
 from tilesage.arena.referee import LARGE_FILE, Verdict, fairness, judge, judge_lines, processes_for
-from tilesage.arena.rulebooks import Chance
+from tilesage.arena.rulebooks import Chance, rule_book
 from tilesage.arena.statistics import Statistics
 
 
@@ -25,9 +25,9 @@ def fault_of(line, game="2048"):
 # ---------------------------------------------------------------- fairness
 
 
-def figures(game, choices, four_rate=0.1):
+def figures(game, choices, **parameters):
     """name -> (chi-square, degrees of freedom, observations) of what these choices are tested for."""
-    found = fairness(game, Chance(choices=Counter(choices)), four_rate)
+    found = fairness(rule_book(game, **parameters).questions, Chance(choices=Counter(choices)))
     return {test.name: (round(test.statistic, 9), test.freedom, test.observations) for test in found}
 
 
@@ -50,7 +50,7 @@ def test_counts_in_fair_proportion_leave_no_surprise():
 
 
 def test_a_choice_that_never_came_is_missed():
-    assert figures("2048", {("tile", (), 1): 100}, 0.5) == {"tiles": (100, 1, 100)}
+    assert figures("2048", {("tile", (), 1): 100}, four_rate=0.5) == {"tiles": (100, 1, 100)}
     assert figures("threes", {("draw", (1, 1, 1), 2): 30}) == {"hints": (60, 2, 30)}
     assert figures("threes-phone", {("window", (10,), 1): 20}) == {"windows": (20, 1, 20)}
     assert figures("threes-phone", {("inside", (3,), 0): 30}) == {"inside": (60, 2, 30)}
@@ -204,7 +204,7 @@ def test_two_portions_for_each_process_are_under_way():
             read.append(number)
             yield [line]
 
-    tallies = referee._tallies(portions(), "2048", 0.1, 2)
+    tallies = referee._tallies(portions(), "2048", {}, 2)
     assert next(tallies).statistics.games == 1
     assert len(read) == 2 * 2 + 1  # four wait, and the one just read took the place of the first
     assert sum(tally.statistics.games for tally in tallies) == 19

@@ -11,7 +11,7 @@ from reference import g2048
 from test_search import tiny_model
 
 from tilesage import games
-from tilesage.arena.evaluate import Player
+from tilesage.arena.evaluate import LocalWorker
 from tilesage.cli import main
 from tilesage.games import State
 from tilesage.games.board import pack, symmetry, unpack
@@ -19,7 +19,7 @@ from tilesage.games.walls import OVER
 from tilesage.search.agents import make_agent
 from tilesage.search.kinds import NOWHERE
 from tilesage.search.walls import as_walls, find_walls
-from tilesage.values.files import open_model, save_model
+from tilesage.values.files import load_model, save_model
 
 WHOLE, WALLS = games.get("2048"), games.get("2048-walls")
 NOTHING = np.uint64(0)
@@ -160,8 +160,8 @@ def test_practice_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["train", "--resume", str(run), "--moves", "10000000"]) == 0
     assert main(["evaluate", str(run), "--games", "20"]) == 0
     assert "20 games of 2048-walls" in capsys.readouterr().out
-    model = open_model(run)
+    model = load_model(run)
     assert model.game is WALLS
-    scores = Player(make_agent("greedy", WALLS, model), keep_actions=False).play(3, 0, 2000).scores
+    scores = LocalWorker(make_agent("greedy", WALLS, model), keep_actions=False).play(3, 0, 2000).scores
     assert (scores > 100_000).sum() > 10
     assert main(["train", "2048-walls", "--fold", "8192", "--out", str(tmp_path / "folded")]) == 2

@@ -27,25 +27,41 @@ __getattr__ = lazily(
         "Afterstate": ".games",
         "InputError": ".games.errors",
         "Model": ".values.files",
-        "open_model": ".values.files",
+        "load_model": ".values.files",
         "save_model": ".values.files",
+        "agent": ".search.agents",
         "make_agent": ".search.agents",
+        "Agent": ".search.agents",
+        "Player": ".search.python_players",
+        "AgentError": ".search.python_players",
+        "batch_value": ".values.outside",
+        "compiled_value": ".values.outside",
         "evaluate": ".arena.evaluate",
+        "train": ".learning.runs",
+        "Run": ".learning.runs",
     },
 )
 
 __all__ = [
     "Afterstate",
+    "Agent",
+    "AgentError",
     "Game",
     "InputError",
     "Model",
+    "Player",
+    "Run",
     "State",
     "__version__",
+    "agent",
+    "batch_value",
+    "compiled_value",
     "evaluate",
     "game",
+    "load_model",
     "make_agent",
-    "open_model",
     "save_model",
+    "train",
 ]
 
 if TYPE_CHECKING:
@@ -55,10 +71,18 @@ if TYPE_CHECKING:
     from tilesage.games import State as State
     from tilesage.games import get as game
     from tilesage.games.errors import InputError as InputError
+    from tilesage.learning.runs import Run as Run
+    from tilesage.learning.runs import train as train
+    from tilesage.search.agents import Agent as Agent
+    from tilesage.search.agents import agent as agent
     from tilesage.search.agents import make_agent as make_agent
+    from tilesage.search.python_players import AgentError as AgentError
+    from tilesage.search.python_players import Player as Player
     from tilesage.values.files import Model as Model
-    from tilesage.values.files import open_model as open_model
+    from tilesage.values.files import load_model as load_model
     from tilesage.values.files import save_model as save_model
+    from tilesage.values.outside import batch_value as batch_value
+    from tilesage.values.outside import compiled_value as compiled_value
 
 
 def __dir__() -> list[str]:

@@ -7,7 +7,8 @@
 >>> envs = gymnasium.make_vec("tilesage/2048-v0", num_envs=4096)
 >>> observations, infos = envs.reset(seed=1)
 
-Importing this module registers them; `gymnasium.make("tilesage.gym:tilesage/2048-v0")` imports it by itself.
+Importing this module registers them; `gymnasium.make("tilesage.gym:tilesage/2048-v0")` imports it by itself. A
+game in a file of one's own is `gymnasium.make("tilesage/Game-v0", game="my_module:my_game")`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 __all__ = [
+    "FibonacciEnv",
+    "FibonacciVectorEnv",
     "Game2048Env",
     "Game2048VectorEnv",
     "ThreesEnv",
@@ -70,14 +73,19 @@ def _frame(batch: Batch, i: int, mode: str) -> Any:
 
 
 class BoardEnv(gymnasium.Env[Any, Any]):
-    """One game as an environment: what the environments of all games share."""
+    """One game as an environment: what the environments of all games share.
+
+    A game that has no page of its own in this file is played by this one: `gymnasium.make("tilesage/Game-v0",
+    game="my_module:my_game")`. The observation is the board of tile indices; with a hint a dictionary of `board`,
+    `hint` and `deck`. Rewards are points.
+    """
 
     metadata: dict[str, Any] = {"render_modes": RENDER_MODES, "render_fps": RENDER_FPS}  # noqa: RUF012
-    game_name: ClassVar[str]
+    game_name: ClassVar[str] = games.DEFAULT_GAME
 
-    def __init__(self, render_mode: str | None = None, **parameters: float):
+    def __init__(self, render_mode: str | None = None, game: str | None = None, **parameters: float):
         self.render_mode = _check_render_mode(render_mode)
-        self._batch = Batch(games.get(self.game_name, **parameters), 1)
+        self._batch = Batch(games.get(game or self.game_name, **parameters), 1)
         self.observation_space = _observation_space(self.game)
         self.action_space = spaces.Discrete(4)
         self._started = False
@@ -152,7 +160,7 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
         "render_fps": RENDER_FPS,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
-    game_name: ClassVar[str]
+    game_name: ClassVar[str] = games.DEFAULT_GAME
 
     def __init__(
         self,
@@ -161,6 +169,7 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
         max_episode_steps: int | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         copy: bool = True,
+        game: str | None = None,
         **parameters: float,
     ):
         if num_envs < 1:
@@ -171,7 +180,7 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
         self.render_mode = _check_render_mode(render_mode)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
-        self._batch = Batch(games.get(self.game_name, **parameters), num_envs, max_episode_steps)
+        self._batch = Batch(games.get(game or self.game_name, **parameters), num_envs, max_episode_steps)
         self.single_observation_space = _observation_space(self.game)
         self.single_action_space = spaces.Discrete(4)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -420,6 +429,56 @@ class ThreesPhoneEnv(BoardEnv):
         super().__init__(render_mode)
 
 
+class FibonacciEnv(BoardEnv):
+    """2584: 2048 with the Fibonacci numbers.
+
+    ## Description
+    Tiles on a 4×4 board slide as far as they go towards one side; two neighbours of the sequence 1, 2, 3, 5, 8, …
+    that meet become the next one of it, and two 1s a 2, each tile at most once a move. Other equal tiles do not
+    merge. After every legal move a 1 (90 %) or a 2 appears on a random empty cell. The game goes on after 2584; the
+    largest tile possible is 3524578, and the rules are exact up to it.
+
+    ## Action Space
+    `Discrete(4)`: 0 up, 1 right, 2 down, 3 left. An action that moves nothing is illegal: it changes nothing, earns 0
+    and sets `info["illegal"]`. `info["action_mask"]` tells the legal ones beforehand.
+
+    ## Observation Space
+    `Box(0, 32, (4, 4), uint8)`: the index of every tile, row by row from the top left: 0 for an empty cell, 1 for a
+    1, 2 for a 2, 3 for a 3, 4 for a 5, … 17 for 2584, 32 for 3524578.
+
+    ## Starting State
+    Two tiles on random cells, each a 1 (90 %) or a 2. The game is a function of its seed and its actions:
+    `reset(seed=s)` deals the game of `tilesage.games.get("fibonacci").new(s)`. A reset without a seed goes on with
+    the same generator.
+
+    ## Rewards
+    The sum of the numbers that the move made (1 1 2 3 → 2 5 earns 7), the score of the game. An illegal action
+    earns 0.
+
+    ## Episode End
+    Termination when no action is legal. Truncation only where a `max_episode_steps` is given to `gymnasium.make`.
+
+    ## Information
+    - `action_mask`: `int8` array of 4, 1 where the action is legal.
+    - `illegal`: the action just taken was illegal.
+    - `score`: the score of the game so far.
+
+    ## Arguments
+    - `render_mode`: `"ansi"` for a coloured board as text, `"rgb_array"` for a picture, `None` for neither.
+    - `two_rate=0.1`: the share of twos among the new tiles.
+    - `reset(options={"position": "16 tile numbers, or a compact text"})` starts from a position; `seed=7` in the text
+      takes the place of the seed.
+
+    ## Versions
+    - v0: the first.
+    """
+
+    game_name = "fibonacci"
+
+    def __init__(self, render_mode: str | None = None, two_rate: float = 0.1):
+        super().__init__(render_mode, two_rate=two_rate)
+
+
 class Game2048VectorEnv(BoardVectorEnv):
     """Many games of 2048 at once; the page is that of `Game2048Env`, the arguments those of `BoardVectorEnv`."""
 
@@ -438,13 +497,44 @@ class ThreesPhoneVectorEnv(BoardVectorEnv):
     game_name = "threes-phone"
 
 
+class FibonacciVectorEnv(BoardVectorEnv):
+    """Many games of 2584 at once; the page is that of `FibonacciEnv`, the arguments those of `BoardVectorEnv`."""
+
+    game_name = "fibonacci"
+
+
+# Environments with a page of their own, by game.
+PAGES: dict[str, tuple[type[BoardEnv], type[BoardVectorEnv]]] = {
+    "2048": (Game2048Env, Game2048VectorEnv),
+    "threes": (ThreesEnv, ThreesVectorEnv),
+    "threes-phone": (ThreesPhoneEnv, ThreesPhoneVectorEnv),
+    "fibonacci": (FibonacciEnv, FibonacciVectorEnv),
+}
+
+
+def id_of(game: str) -> str:
+    """The environment of a game that has a name.
+
+    >>> id_of("threes-phone")
+    'tilesage/ThreesPhone-v0'
+    """
+    return f"tilesage/{game.title().replace('-', '')}-v0"
+
+
 def _register() -> None:
-    for name, kind in {"2048": "Game2048", "Threes": "Threes", "ThreesPhone": "ThreesPhone"}.items():
+    for game in games.names():
+        one, many = PAGES.get(game, (BoardEnv, BoardVectorEnv))
         gymnasium.register(
-            id=f"tilesage/{name}-v0",
-            entry_point=f"tilesage.gym:{kind}Env",
-            vector_entry_point=f"tilesage.gym:{kind}VectorEnv",
+            id=id_of(game),
+            entry_point=f"tilesage.gym:{one.__name__}",
+            vector_entry_point=f"tilesage.gym:{many.__name__}",
+            kwargs={} if game in PAGES else {"game": game},
         )
+    gymnasium.register(
+        id="tilesage/Game-v0",
+        entry_point="tilesage.gym:BoardEnv",
+        vector_entry_point="tilesage.gym:BoardVectorEnv",
+    )
 
 
 _register()

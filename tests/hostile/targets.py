@@ -22,7 +22,7 @@ from tilesage.learning.config import TrainConfig
 from tilesage.learning.runs import Run, read_metrics, train
 from tilesage.search.specs import parse_spec
 from tilesage.values.convert import Numbering, export_model
-from tilesage.values.files import Model, open_model, save_model, size_of
+from tilesage.values.files import Model, load_model, save_model, size_of
 from tilesage.values.patterns import parse_network
 
 from .mutations import broken, broken_model, broken_tensors
@@ -75,7 +75,7 @@ def models(folder: Path) -> Target:
     def attempt(data: bytes) -> int:
         path.write_bytes(data)
         try:
-            model = open_model(path)
+            model = load_model(path)
         except InputError as mistake:
             _clear(mistake)
             return 0
@@ -94,7 +94,7 @@ def models_at_the_door(folder: Path) -> Target:
     def attempt(data: bytes) -> None:
         path.write_bytes(data)
         try:
-            model = open_model(path)
+            model = load_model(path)
         except InputError:
             through_the_door(["evaluate", str(path), *EVALUATE], (2,))
             return
@@ -134,7 +134,7 @@ def weights(folder: Path, form: str, name: str) -> Target:
         words = ["convert", str(folder / name), str(out), "--force", "--game", "2048"]
         through_the_door([*words, "--from", form])
         if through_the_door([*words, "--network", "012,456"] if form == "course" else words) == 0:
-            converted = open_model(out)
+            converted = load_model(out)
             if converted.weights.shape != (size_of(converted.network),):
                 raise Broken("converted into a model that does not fit its network")
 

@@ -1,6 +1,6 @@
 """Reading and writing perft files: one position a line, then `; depth count` for each depth.
 
-A position is four rows of tile indices (0-9, A-H; a dot is an empty cell), from the top, then in Threes! the next
+A position is four rows of tile indices (0-9, A-Z; a dot is an empty cell), from the top, then in Threes! the next
 tile and what is left to draw from:
 
     2048           .1../..../2.../....
@@ -19,8 +19,8 @@ import reference
 from reference import State
 
 HERE = Path(__file__).parent
-GAMES = ("2048", "threes", "threes-phone")
-DIGITS = "0123456789ABCDEFGH"
+GAMES = reference.names()
+DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def write_position(game: str, state: State) -> str:
@@ -30,30 +30,16 @@ def write_position(game: str, state: State) -> str:
     '1.2./..../..../...9 hint=2 bag=13'
     """
     cells = "".join(DIGITS[i] if i else "." for i in state.cells)
-    text = "/".join(cells[i : i + 4] for i in range(0, 16, 4))
-    if game == "2048":
-        return text
-    tiles = reference.get(game).TILES
-    hint = "+".join(str(tiles[i]) for i in state.hint)
-    if game == "threes":
-        return f"{text} hint={hint} bag={''.join(str(k) for k, n in enumerate(state.bag, 1) if n)}"
-    return f"{text} hint={hint} deck={','.join(map(str, state.bag))}"
+    rows = "/".join(cells[i : i + 4] for i in range(0, 16, 4))
+    return " ".join([rows, *(f"{name}={value}" for name, value in reference.get(game).fields(state).items())])
 
 
 def read_position(game: str, text: str) -> State:
     """The position of a text, for the reference."""
     rows, *words = text.split()
     cells = tuple(0 if c == "." else DIGITS.index(c) for c in rows.replace("/", ""))
-    if game == "2048":
-        return State(cells)
-    fields = dict(word.split("=") for word in words)
-    tiles = reference.get(game).TILES
-    hint = tuple(tiles.index(int(tile)) for tile in fields["hint"].split("+"))
-    if game == "threes":
-        one, two, three = (int(tile in fields["bag"]) for tile in "123")
-    else:
-        one, two, three = map(int, fields["deck"].split(","))
-    return State(cells, hint, (one, two, three))
+    found: State = reference.get(game).state_of(cells, dict(word.split("=") for word in words))
+    return found
 
 
 def read_file(game: str) -> list[tuple[str, dict[int, int]]]:

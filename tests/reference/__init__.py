@@ -3,8 +3,7 @@
 Nothing here imports the package or NumPy, nothing is clever: lists of sixteen tile indices, loops and
 exact fractions. The engine, the perft files and the property tests are held against these modules.
 
-Modules: `g2048`, `threes`, `threes_phone`. All have the same interface (`get(name)` finds one by the
-name of its game):
+A module a game, all with the same interface (`get(name)` finds one by the name of its game):
 
     TILES                       index -> tile number shown on the board (0 is the empty cell)
     slide(cells, action)        -> (cells, reward, moved): `moved` has four booleans, one a line (row for
@@ -18,8 +17,22 @@ name of its game):
     over(state)                 -> no action is legal
     value(cells)                -> Threes!: the score of the board; 2048: the potential, the sum of (e-1)*2^e
     perft(state, depth)         -> number of sequences of `depth` moves and chance outcomes from here
+    fields(state)               -> the hint and the bag as the engine writes them, {} where there are none
+    state_of(cells, fields)     -> the State of a board and of such fields
 
-In `g2048` the functions that meet chance take `four_rate`, a Fraction, as their last argument.
+and what the tests that hold for every game must know of it:
+
+    STARTING_TILES, GOAL        how many tiles a game starts with; the tile that people ask for first
+    COPIES                      how many of each of 1, 2, 3 a bag or deck holds; 0 where there is none
+    NEW_TILES_COUNT             new tiles earn points, so that the score is always the value of the board
+    EXAMPLE                     a position before a slide to the left with few outcomes
+    MOST                        the position whose slide to the left has the most placements, "" for the empty board;
+                                and one that has the most draws
+    GOLDEN                      moves, score and last position of the game that the engine deals for the seed 2584
+                                when it plays, in move n, the legal action of number n, counted round
+    SPECIAL                     positions for the perft files, made for one rule each
+
+In games with a rate of the second new tile, what meets chance takes it, a Fraction, as its last argument.
 
 Cells are numbered 0-15 row by row from the top left; actions are 0 up, 1 right, 2 down, 3 left.
 """
@@ -28,6 +41,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
@@ -38,8 +52,8 @@ class State(NamedTuple):
     """A position before a move."""
 
     cells: tuple[int, ...]  # 16 tile indices
-    hint: tuple[int, ...] = ()  # tile indices the next tile may have, ascending; one when it is known; () in 2048
-    bag: tuple[int, int, int] = (0, 0, 0)  # how many 1s, 2s and 3s are left; (0, 0, 0) only in 2048
+    hint: tuple[int, ...] = ()  # tile indices the next tile may have, ascending; one when it is known; () for no hint
+    bag: tuple[int, int, int] = (0, 0, 0)  # how many 1s, 2s and 3s are left; (0, 0, 0) only without a bag
 
 
 Outcomes = list[tuple[Fraction, State]]
@@ -59,6 +73,12 @@ def lines(action: int) -> list[list[int]]:
     return [line[::-1] for line in whole] if action in (RIGHT, DOWN) else whole
 
 
+def names() -> tuple[str, ...]:
+    """The games that have a reference."""
+    found = sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
+    return tuple({"g2048": "2048"}.get(stem, stem.replace("_", "-")) for stem in found)
+
+
 def get(name: str) -> ModuleType:
-    """The reference of a game by its name: "2048", "threes" or "threes-phone"."""
+    """The reference of a game by its name, such as "threes-phone"."""
     return import_module("reference." + {"2048": "g2048"}.get(name, name.replace("-", "_")))

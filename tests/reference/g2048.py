@@ -14,6 +14,23 @@ from reference import ACTIONS, Outcomes, Slide, State, lines
 TILES = (0, *(2**e for e in range(1, 18)))
 LARGEST = 17
 FOUR_RATE = Fraction(1, 10)
+STARTING_TILES, GOAL, COPIES, NEW_TILES_COUNT = 2, 2048, 0, False
+EXAMPLE = "1234/5.../..../...1"
+MOST = ("", "1.../..../..../....")
+GOLDEN = (173, 2060, "4231/1385/2421/1342")
+SPECIAL = (
+    "1111/1111/1111/1111",
+    "FFGG/HH../..../....",
+    "FF../..../..../..FF",
+    "GGFF/FEFE/EFEF/FEFE",
+    "HHHH/HGHG/GHGH/HHHH",
+    "HGFE/ABCD/9876/1112",
+    "1212/2121/1212/2121",
+    "1212/2121/1212/2122",
+    "12FF/21EE/1212/212.",
+    "F..F/..../..../F..F",
+    "...8/...9/...A/89AF",
+)
 
 
 def slide_line(line: list[int]) -> tuple[list[int], int]:
@@ -59,6 +76,14 @@ def over(state: State) -> bool:
 
 def value(cells: tuple[int, ...]) -> int:
     return sum((e - 1) * 2**e for e in cells if e)
+
+
+def fields(state: State) -> dict[str, str]:
+    return {}
+
+
+def state_of(cells: tuple[int, ...], fields: dict[str, str]) -> State:
+    return State(cells)
 
 
 def _tiles(four_rate: Fraction) -> list[tuple[Fraction, int]]:

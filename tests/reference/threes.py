@@ -23,6 +23,21 @@ from reference import ACTIONS, Outcomes, Slide, State, lines
 TILES = (0, 1, 2, *(3 * 2 ** (i - 3) for i in range(3, 15)))
 LARGEST = 14
 FULL_BAG = (1, 1, 1)
+STARTING_TILES, GOAL, COPIES, NEW_TILES_COUNT = 9, 384, 1, True
+EXAMPLE = "1234/5.6./12../..13 hint=3 bag=12"
+MOST = (".1../.1../.1../.1.. hint=1", "1.../..../..../.... hint=1 bag=123")
+GOLDEN = (91, 1047, "3424/4143/3875/2311 hint=3 bag=2")
+SPECIAL = (
+    "1212/2121/1212/2121 hint=1 bag=23",
+    "3333/3333/3333/3333 hint=3 bag=12",
+    "EE../..../..../..EE hint=2 bag=123",
+    "DDEE/EEDD/1122/2211 hint=1 bag=2",
+    "1111/2222/1111/2222 hint=3 bag=1",
+    "4567/89AB/CDE3/1313 hint=2 bag=13",
+    "1313/3131/1313/3131 hint=1 bag=23",
+    ".89A/BCDE/.EDC/BA98 hint=3 bag=123",
+    ".333/3.33/33.3/333. hint=3 bag=2",
+)
 Draws = list[tuple[Fraction, tuple[int, ...], tuple[int, int, int]]]
 
 
@@ -151,3 +166,12 @@ def perft(state: State, depth: int) -> int:
     if depth == 0:
         return 1
     return sum(perft(s, depth - 1) for a in legal(state) for _, s in outcomes(state, a))
+
+
+def fields(state: State) -> dict[str, str]:
+    return {"hint": str(state.hint[0]), "bag": "".join(str(k) for k, n in enumerate(state.bag, 1) if n)}
+
+
+def state_of(cells: tuple[int, ...], fields: dict[str, str]) -> State:
+    one, two, three = (int(tile in fields["bag"]) for tile in "123")
+    return State(cells, (int(fields["hint"]),), (one, two, three))

@@ -34,10 +34,28 @@ from reference import ACTIONS, Outcomes, Slide, State, threes
 from reference.threes import Draws, opposite_border, worth
 
 TILES = (*threes.TILES, 12288)
-LARGEST = 15
+LARGEST, LARGEST_IN_PLAY = 15, 14
 FULL_DECK = (4, 4, 4)
 BONUS_RATE = Fraction(1, 21)
 BONUS_FROM = 7  # index of 48
+STARTING_TILES, GOAL, COPIES, NEW_TILES_COUNT = 9, 384, 4, True
+EXAMPLE = "1.8A/5.3./12../..13 hint=6+12+24 deck=1,2,3"
+MOST = (".1../.1../.1../.1.. hint=6+12+24", "F.../..../..../.... hint=1")
+GOLDEN = (23, 93, "2431/2513/4145/1313 hint=2 deck=0,2,1")
+SPECIAL = (
+    "7.../..../..../.... hint=6 deck=4,4,4",
+    "8.../.3../..../.... hint=6+12 deck=0,0,1",
+    "...9/.3../.1../...2 hint=6+12+24 deck=1,2,3",
+    "E.../.3.3/..../...2 hint=192+384+768 deck=4,4,4",
+    "EE../..../..../.... hint=1 deck=4,4,4",
+    "EE12/1313/3131/1313 hint=48+96+192 deck=0,4,0",
+    "F.../..12/..../.... hint=2 deck=1,1,1",
+    "DDEE/EEDD/1122/2211 hint=3 deck=4,0,0",
+    "1212/2121/1212/212. hint=2 deck=0,0,1",
+    "789A/BCDE/.EDC/BA98 hint=3 deck=2,3,4",
+    "1313/3131/1313/3131 hint=1 deck=1,0,0",
+    "6.6./..../6.6./.... hint=3 deck=0,1,0",
+)
 SMALLEST_BONUS = 4  # index of 6
 
 value = threes.value
@@ -112,3 +130,12 @@ def perft(state: State, depth: int) -> int:
     if depth == 0:
         return 1
     return sum(perft(s, depth - 1) for a in legal(state) for _, s in outcomes(state, a))
+
+
+def fields(state: State) -> dict[str, str]:
+    return {"hint": "+".join(str(TILES[i]) for i in state.hint), "deck": ",".join(map(str, state.bag))}
+
+
+def state_of(cells: tuple[int, ...], fields: dict[str, str]) -> State:
+    one, two, three = map(int, fields["deck"].split(","))
+    return State(cells, tuple(TILES.index(int(tile)) for tile in fields["hint"].split("+")), (one, two, three))

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
 import numpy as np
 
-from tilesage.games import Game, InputError, State
+from tilesage.games import InputError, State
 from tilesage.games.board import ACTIONS
 from tilesage.games.chance import seed_of
-from tilesage.games.compiler import Array, compiled
 from tilesage.search.agents import Agent, Memory
 from tilesage.search.kinds import NO_MOVE
 
-from .evaluate import LOOPS
-
-LARGEST_EXPONENT = 17  # 131072
+from .playing import DICE, LARGEST, SCORE, Playing, row_of
 
 
 @dataclass(frozen=True)
@@ -55,6 +51,10 @@ class Advice:
     best: int  # NO_MOVE when the game is over
     next_tile: int | None  # the tile after the largest one
 
+    def __repr__(self) -> str:
+        best = ACTIONS[self.best] if self.best != NO_MOVE else "no move is legal"
+        return f"Advice(by {self.agent.spec} on '{self.state.text}': {best})"
+
     def summary(self) -> dict[str, Any]:
         """The figures of `--json`."""
         return {
@@ -83,8 +83,7 @@ def advise(
     """
     check_possible(state)
     memory = agent.new_memory() if memory is None else memory
-    values = agent.values(state, memory)
-    best = agent.choose(state, memory)
+    best, values = agent.think(state, memory)
     tiles, largest = state.game.tiles, max(state.indices)
     next_tile = tiles[largest + 1] if largest + 1 < len(tiles) else None
     moves, finished, games = [], count(1), playouts * len(state.legal)
@@ -109,18 +108,19 @@ def check_possible(state: State) -> None:
     held = sorted((index for index in state.indices if index), reverse=True)
     if not held:
         raise InputError("an empty board is no position: a game starts with tiles on it")
-    if state.game.name != "2048":
+    game = state.game
+    if game.highest_in is None:
         return
     if len(held) == 1:
         raise InputError(
-            "a board with a single tile cannot be: a game of 2048 starts with two, and every move adds one"
+            f"a board with a single tile cannot be: a game of {game.title} starts with two, and every move adds one"
         )
-    for rank, exponent in enumerate(held):
-        highest = LARGEST_EXPONENT - rank  # the cells not taken by larger tiles cannot make more than this
-        if exponent > highest:
+    for rank, index in enumerate(held):
+        highest = game.highest_in(16 - rank)  # the cells not taken by larger tiles cannot make more than this
+        if index > highest:
             raise InputError(
-                f"this board cannot be: a {2**exponent} would need more than the {16 - rank} cells beside the larger "
-                f"tiles, which make at most {2**highest}"
+                f"this board cannot be: a {game.tiles[index]} would need more than the {16 - rank} cells beside the "
+                f"larger tiles, which make at most {game.tiles[highest]}"
             )
 
 
@@ -129,34 +129,13 @@ def _play_on(
 ) -> tuple[float, float]:
     """Mean final score and share of games that reach tile index `target`, after this move."""
     after = state.slide(action)
-    rngs = np.array([seed_of(state.rng, np.uint64(i + 2)) for i in range(games)], np.uint64)
-    results = np.zeros((games, 2), np.int64)
-    loop = _make_play_on(agent.game, agent.decide, agent.spec)
-    for i in range(games):  # one at a time: between them Ctrl-C is heard
-        start = after.board, after.aux, state.score + after.reward
-        loop(memory, state.game.rows, *start, rngs[i : i + 1], results[i : i + 1])
+    rngs = [np.uint64(seed_of(state.rng, np.uint64(i + 2))) for i in range(games)]
+    playing, scores, reached = Playing(agent, memory), np.zeros(games, np.int64), 0
+    for i, rng in enumerate(rngs):  # one at a time: between them Ctrl-C is heard
+        begun = replace(after, before=replace(state, rng=rng)).spawn()
+        places = row_of(begun).reshape(1, -1)
+        places[0, DICE] = begun.rng
+        playing.finish(places, np.zeros(0, np.uint8), np.zeros(1, np.int64))
+        scores[i], reached = places[0, SCORE], reached + int(places[0, LARGEST] >= target)
         tell()
-    return float(results[:, 0].mean()), float((results[:, 1] >= target).mean())
-
-
-@lru_cache(maxsize=LOOPS)  # machine code that was loaded is never given back, and questions may come without end
-def _make_play_on(game: Game, decide: Callable[..., Any], spec: str) -> Callable[..., Any]:
-    slide, spawn, largest = game.rules.slide, game.rules.spawn, game.rules.largest
-
-    @compiled(title=f"games of {game.title} played on by {spec}")
-    def play_on(
-        memory: Memory, rows: Array, after: np.uint64, aux: np.uint64, score: int, rngs: Array, results: Array
-    ) -> None:
-        for i in range(rngs.size):
-            board, hint, placed, rng = spawn(after, aux, rngs[i])
-            total, thought = score + placed, rng
-            while True:
-                action, thought = decide(memory, board, hint, total, thought)
-                if action < 0:
-                    break
-                slid, slid_aux, reward = slide(rows, board, hint, action)
-                board, hint, placed, rng = spawn(slid, slid_aux, rng)
-                total += reward + placed
-            results[i, 0], results[i, 1] = total, largest(board, hint)
-
-    return play_on
+    return float(scores.mean()), reached / games

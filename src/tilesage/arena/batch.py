@@ -57,15 +57,6 @@ def bytes_of(half: np.uint64) -> np.uint64:
 
 
 @compiled
-def doublings(aux: np.uint64) -> np.uint64:
-    """2048: two bits a cell count the doublings above 32768; those of eight cells as eight bytes."""
-    found = ZERO
-    for cell in range(8):
-        found |= ((aux >> np.uint64(2 * cell)) & THREE) << np.uint64(8 * cell)
-    return found
-
-
-@compiled
 def no_extras(aux: np.uint64) -> np.uint64:
     return ZERO
 
@@ -105,24 +96,53 @@ EXTRAS = {
 }
 
 
+@cache
 def extras_in(game: Game) -> Extras:
-    """What a player of this game sees beside the board."""
-    return EXTRAS.get(game.name, NO_EXTRAS)
+    """What a player of this game sees beside the board: by a row above, or the hint that the lowest bits hold."""
+    if game.name in EXTRAS or game.hint is None:
+        return EXTRAS.get(game.name, NO_EXTRAS)
+    lowest = np.uint64((1 << game.hint.bits) - 1)
+
+    @compiled
+    def hint_alone(aux: np.uint64) -> np.uint64:
+        return aux & lowest
+
+    return Extras(hint_alone, 1, 0)
 
 
 @cache
 def _view(game: Game) -> Callable[..., Any]:
     """A compiled function (rows, moving, board, aux) -> cells, cells, extras, legal moves."""
-    legal, extras_of, large_tiles = legal_of(game), extras_in(game).of, game.name == "2048"
+    legal, extras_of, indices = legal_of(game), extras_in(game).of, _eight_indices(game)
 
     @compiled
     def view(rows: Array, moving: Array, board: Board, aux: np.uint64) -> tuple[Any, Any, Any, Any]:
-        low, high = bytes_of(board & LOW_32), bytes_of(board >> S32)
-        if large_tiles and aux != ZERO:
-            low, high = low + doublings(aux), high + doublings(aux >> S16)
-        return low, high, extras_of(aux), legal(rows, moving, board, aux)
+        return indices(board, aux, 0), indices(board, aux, 8), extras_of(aux), legal(rows, moving, board, aux)
 
     return view
+
+
+def _eight_indices(game: Game) -> Callable[..., Any]:
+    """`indices(board, aux, first)`: the tile indices of eight cells, as eight bytes."""
+    index_at = game.index_at
+    if index_at is None:
+
+        @compiled
+        def nibbles(board: Board, aux: np.uint64, first: int) -> np.uint64:
+            return bytes_of((board >> np.uint64(4 * first)) & LOW_32)
+
+        return nibbles
+
+    @compiled
+    def indices(board: Board, aux: np.uint64, first: int) -> np.uint64:
+        if aux == ZERO:
+            return bytes_of((board >> np.uint64(4 * first)) & LOW_32)
+        found = ZERO
+        for i in range(8):
+            found |= np.uint64(index_at(board, aux, first + i)) << np.uint64(8 * i)
+        return found
+
+    return indices
 
 
 @cache

@@ -7,43 +7,37 @@ depends on the seed, on i and on the player, and on nothing else.
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tilesage.games import PRACTICE, Game, InputError
-from tilesage.games.board import Whole
-from tilesage.games.chance import seed_of
+from tilesage.games import Game, InputError, State
 from tilesage.games.compiler import Array, compiled
-from tilesage.search.agents import Agent, Memory
+from tilesage.search.agents import Agent
+from tilesage.search.agents import agent as agent_of
+from tilesage.search.python_players import AgentError, Player, PythonAgent
 
-from .records import Place, Record, Slide
+from .lines import notation_of
+from .playing import COLUMNS, LARGEST, LONGEST_GAME, MOVES, SCORE, Playing, chance_in, dealer_of
+from .records import Place, Record, Slide, worth
 from .statistics import Statistics
 
-LONGEST_GAME = 1 << 18  # moves: 131072 cannot take more
+if TYPE_CHECKING:
+    from tilesage.values.files import Model
+
 CHUNK_SECONDS = 0.25
 MOST_READY = 8  # portions of games that wait to be counted
-LOOPS = 64  # of players, that stay at hand
-PLAYER_STREAMS = np.uint64(1 << 63)
-
-
-@compiled
-def chance_in(seed: np.uint64, index: Whole) -> np.uint64:
-    """The generator of chance in game `index` under `seed`."""
-    return seed_of(seed, np.uint64(index))
-
-
-@compiled
-def dice_in(seed: np.uint64, index: Whole) -> np.uint64:
-    """The generator of the player's own dice in that game."""
-    return seed_of(seed, np.uint64(index) | PLAYER_STREAMS)
+PATIENCE = 1.0  # seconds in which a process may end by itself what it has begun
 
 
 @dataclass
@@ -57,80 +51,61 @@ class Played:
     begun: float  # seconds since 1970
     seconds: float
     actions: list[bytes] = field(default_factory=list)  # one a game, when games are kept
+    failure: AgentError | None = None  # of the player, in the game after these
 
     def __len__(self) -> int:
         return len(self.scores)
 
 
-def make_player(agent: Agent) -> Callable[..., Any]:
-    """The loop that plays games `first`, `first` + 1, … with this agent, compiled as one piece."""
-    return _player_of(agent.game, agent.decide, agent.spec)
+class Worker(Protocol):
+    """Who plays portions of an evaluation: a thread of this process, or another process."""
+
+    def play(self, seed: int, first: int, games: int) -> Played:
+        """Games first … first + games - 1; fewer when stopped, or when the room for their moves is used up."""
+        ...
+
+    def finish(self) -> None:
+        """End at the next move, and tell of the games that were finished."""
+        ...
+
+    def close(self) -> None:
+        """End now."""
+        ...
 
 
-@lru_cache(maxsize=LOOPS)  # machine code that was loaded is never given back
-def _player_of(game: Game, decide: Callable[..., Any], spec: str) -> Callable[..., Any]:
-    start, slide, spawn = game.rules.start, game.rules.slide, game.rules.spawn
-    value_of_board, largest_tile = game.rules.value_of_board, game.rules.largest
-    score_is_value = game.score_is_value
-
-    @compiled(title=f"games of {game.title} for {spec}")
-    def play(
-        memory: Memory, rows: Array, seed: np.uint64, first: int, results: Array, actions: Array, stop: Array
-    ) -> int:
-        """Fill results [games, 3] with score, moves, largest. Returns how many games were finished."""
-        used = np.int64(0)
-        for game_number in range(len(results)):
-            if actions.size and used + LONGEST_GAME > actions.size:
-                return game_number
-            rng, thought = chance_in(seed, first + game_number), dice_in(seed, first + game_number)
-            board, aux, rng = start(rows, rng)
-            score = value_of_board(board, aux) if score_is_value else np.int64(0)
-            moves = np.int64(0)
-            while True:
-                action, thought = decide(memory, board, aux, score, thought)
-                if action < 0:
-                    break
-                after, after_aux, reward = slide(rows, board, aux, action)
-                board, aux, placed, rng = spawn(after, after_aux, rng)
-                score += reward + placed
-                if actions.size:
-                    actions[used + moves] = action
-                moves += 1
-                if stop[0]:
-                    return game_number
-            results[game_number, 0] = score
-            results[game_number, 1] = moves
-            results[game_number, 2] = largest_tile(board, aux)
-            used += moves
-        return len(results)
-
-    return play
-
-
-class Player:
-    """One worker's player: the compiled loop and its own memory."""
+class LocalWorker:
+    """A worker of this process: an agent at its games, with a memory of its own."""
 
     def __init__(self, agent: Agent, keep_actions: bool, stop: Array | None = None) -> None:
         self.agent = agent
-        self.loop = make_player(agent)
-        self.memory = agent.new_memory()
+        self.playing = Playing(agent)
         self.actions = np.zeros(4 * LONGEST_GAME if keep_actions else 0, np.uint8)
         self.stop = np.zeros(1, np.int64) if stop is None else stop
 
     def play(self, seed: int, first: int, games: int) -> Played:
-        """Games first … first + games - 1; fewer when stopped, or when the room for their moves is used up."""
-        results = np.zeros((games, 3), np.int64)
-        begun, clock = time.time(), time.perf_counter()
-        done = self.loop(self.memory, self.agent.game.rows, np.uint64(seed), first, results, self.actions, self.stop)
-        scores, moves, largest = results[:done].T
-        played = Played(first, scores, moves, largest, begun, time.perf_counter() - clock)
+        places = np.zeros((games, COLUMNS), np.uint64)
+        dealer_of(self.agent.game)(self.agent.game.rows, np.uint64(seed), first, places)
+        begun, clock, failure = time.time(), time.perf_counter(), None
+        try:
+            self.playing.finish(places, self.actions, self.stop)
+        except AgentError as error:
+            failure = error
+        seconds = time.perf_counter() - clock
+        done = places[places[:, LARGEST] > 0].astype(np.int64)
+        moves = done[:, MOVES]
+        played = Played(first, done[:, SCORE], moves, done[:, LARGEST], begun, seconds, failure=failure)
         if self.actions.size:
-            ends = np.cumsum(moves)
-            played.actions = [self.actions[end - n : end].tobytes() for end, n in zip(ends, moves)]
+            played.actions = [self.actions[end - n : end].tobytes() for end, n in zip(np.cumsum(moves), moves)]
         return played
 
+    def finish(self) -> None:
+        self.stop[0] = 1
 
-@dataclass
+    def close(self) -> None:
+        self.stop[0] = 1
+
+
+@dataclass(repr=False)
 class Evaluation:
     """What an agent did in its games."""
 
@@ -139,8 +114,14 @@ class Evaluation:
     statistics: Statistics
     seconds: float
     workers: int
-    records: list[Record] = field(default_factory=list, repr=False)
+    records: list[Record] = field(default_factory=list)
     complete: bool = True
+    worker_kind: str = "threads"
+
+    def __repr__(self) -> str:
+        found, part = self.statistics, "" if self.complete else ", not complete"
+        mean = f"mean {found.mean:,.0f} ± {found.stderr:,.0f}" if found.games else "no game"
+        return f"Evaluation({self.agent.spec!r}, {self.agent.game.name}: {found.games:,} games, {mean}{part})"
 
     @property
     def placements(self) -> int:
@@ -166,25 +147,50 @@ class Evaluation:
 
 
 def evaluate(
-    agent: Agent,
+    player: str | Agent | Player | Callable[[State], int | str],
     games: int,
     seed: int = 1,
     workers: int = 1,
     *,
+    game: Game | str | None = None,
+    model: Model | Path | str | None = None,
     keep: Callable[[Record], None] | None = None,
     progress: Callable[[Statistics, float], None] | None = None,
 ) -> Evaluation:
-    """Play games 0 … games - 1 under `seed` on `workers` threads.
+    """Play games 0 … games - 1 under `seed` and count what came of them.
+
+    `player` is whatever `agent` takes: "greedy", "my_module:my_agent", a function from a position to a move, an
+    object with `choose`. Compiled players play on `workers` threads. Players in plain Python play in as many
+    processes if they can be imported there, otherwise in this one. The games are the same for any number of workers.
 
     `keep` receives every game as a record, in order; `progress` the figures so far, a few times a second. Ctrl-C ends
     the evaluation early with what was finished: `complete` is then False, even if that is all of it, so that whoever
-    wanted to do more afterwards knows.
+    wanted to do more afterwards knows. A player that raises, or makes a move that is none, ends it with an
+    `AgentError`, whose `evaluation` has the games before that one.
+
+    >>> evaluate(lambda state: state.legal[0], games=10)
+    Evaluation('<lambda>', 2048: 10 games, mean 2,511 ± 299)
     """
     if games < 1 or workers < 1:
         raise InputError("games and workers are whole numbers from 1 on")
     if not 0 <= seed < 2**64:
         raise InputError(f"a seed is a whole number from 0 to 2^64 - 1, not {seed}")
-    return Evaluating(agent, games, seed, min(workers, games), keep, progress).run()
+    return Evaluating(agent_of(player, game, model), games, seed, min(workers, games), keep, progress).run()
+
+
+def where_to_play(agent: Agent, workers: int) -> tuple[int, str]:
+    """How many of what: compiled players need no processes, and some players in plain Python cannot have any."""
+    if not isinstance(agent, PythonAgent):
+        return workers, "threads"
+    from .processes import IN_WORKER, can_be_found
+
+    if workers == 1 or os.environ.get(IN_WORKER):
+        return 1, "processes"
+    if can_be_found(agent):
+        return workers, "processes"
+    if not os.environ.get("TILESAGE_QUIET"):
+        print(f"{agent.spec} cannot be imported elsewhere: all games are played in this process", file=sys.stderr)
+    return 1, "processes"
 
 
 class Evaluating:
@@ -199,12 +205,14 @@ class Evaluating:
         keep: Callable[[Record], None] | None,
         progress: Callable[[Statistics, float], None] | None,
     ) -> None:
-        if keep is not None and agent.game.name in PRACTICE:
+        if keep is not None and agent.game.practice:
             raise InputError(
                 f"games of {agent.game.name} cannot be recorded: a record begins with an empty board, and practice "
                 "begins in the middle of a game; leave out --save"
             )
         self.agent, self.games, self.seed, self.workers = agent, games, seed, workers
+        self.wanted = games  # `games` becomes less where the player fails
+        self.worker_kind = "workers"
         self.keep, self.progress = keep, progress
         self.stop = np.zeros(1, np.int64)
         self.interrupted = False
@@ -217,20 +225,44 @@ class Evaluating:
         self.failure: BaseException | None = None
 
     def run(self) -> Evaluation:
-        players = [Player(self.agent, self.keep is not None, self.stop) for _ in range(self.workers)]
-        self._warm_up(players[0])
+        workers = self._workers()
         begin = time.perf_counter()
-        threads = [threading.Thread(target=self._work, args=(player,), daemon=True) for player in players]
+        threads = [threading.Thread(target=self._work, args=(worker,), daemon=True) for worker in workers]
         for thread in threads:
             thread.start()
-        with self._stopped_by_ctrl_c():
-            self._watch(threads, begin)
-            seconds = time.perf_counter() - begin
-            self._count()
+        try:
+            with self._stopped_by_ctrl_c():
+                self._watch(threads, workers, begin)
+                seconds = time.perf_counter() - begin
+                self._count()
+        finally:
+            for worker in workers:
+                worker.close()
+        result = self._result(seconds)
+        if isinstance(self.failure, AgentError):
+            self.failure.evaluation = result
         if self.failure is not None:
             raise self.failure
-        complete = self.statistics.games == self.games and not self.interrupted
-        return Evaluation(self.agent, self.seed, self.statistics, seconds, self.workers, complete=complete)
+        return result
+
+    def _result(self, seconds: float) -> Evaluation:
+        complete = self.statistics.games == self.wanted and not self.interrupted
+        found = self.agent, self.seed, self.statistics, seconds, self.workers
+        return Evaluation(*found, complete=complete, worker_kind=self.worker_kind)
+
+    def _workers(self) -> list[Worker]:
+        """All of them, ready to play."""
+        self.workers, self.worker_kind = where_to_play(self.agent, self.workers)
+        keep = self.keep is not None
+        if isinstance(self.agent, PythonAgent) and self.workers > 1:
+            from .processes import start_workers
+
+            return start_workers(self.agent, keep, self.workers)
+        local = [LocalWorker(self.agent, keep, self.stop) for _ in range(self.workers)]
+        self.stop[0] = 1
+        local[0].play(self.seed, 0, 1)  # a game that is stopped at once: compiled before the clock starts
+        self.stop[0] = 0
+        return list[Worker](local)
 
     @contextlib.contextmanager
     def _stopped_by_ctrl_c(self) -> Iterator[None]:
@@ -250,19 +282,24 @@ class Evaluating:
             self.stop[0] = 1
             signal.signal(signal.SIGINT, before)
 
-    def _warm_up(self, player: Player) -> None:
-        """Compile before the clock starts: a game that is stopped at once."""
-        self.stop[0] = 1
-        player.play(self.seed, 0, 1)
-        self.stop[0] = 0
-
-    def _watch(self, threads: list[threading.Thread], begin: float) -> None:
+    def _watch(self, threads: list[threading.Thread], workers: list[Worker], begin: float) -> None:
+        """Count and tell until all is played, or until it has to end; who has not ended in time then is ended."""
+        deadline = float("inf")
         while any(thread.is_alive() for thread in threads):
             for thread in threads:
                 thread.join(0.1 / len(threads))
             self._count()
             if self.progress is not None:
                 self.progress(self.statistics, time.perf_counter() - begin)
+            if (self.stop[0] or self.next_ready >= self.games) and deadline == float("inf"):
+                deadline = time.monotonic() + PATIENCE
+                for worker in workers:
+                    worker.finish()
+            if time.monotonic() > deadline:
+                for worker in workers:
+                    worker.close()
+                if isinstance(self.agent, PythonAgent):  # it may think for ever: what it played counts
+                    return
 
     def _take(self, wanted: int) -> tuple[int, int]:
         with self.lock:
@@ -271,7 +308,7 @@ class Evaluating:
             self.next_game += size
         return first, size
 
-    def _work(self, player: Player) -> None:
+    def _work(self, worker: Worker) -> None:
         wanted = 1
         try:
             while not self.stop[0]:
@@ -283,8 +320,8 @@ class Evaluating:
                 ):  # records are written more slowly than played
                     time.sleep(0.01)
                 begin = time.perf_counter()
-                while size and not self.stop[0]:
-                    played = player.play(self.seed, first, size)
+                while size and not self.stop[0] and first < self.games:
+                    played = worker.play(self.seed, first, size)
                     self._deliver(played)
                     first, size = first + len(played), size - len(played)
                 if time.perf_counter() - begin < CHUNK_SECONDS:
@@ -294,10 +331,11 @@ class Evaluating:
             self.stop[0] = 1
 
     def _deliver(self, played: Played) -> None:
-        if not len(played):
-            return
         with self.lock:
-            self.waiting[played.first] = played
+            if played.failure is not None and played.first + len(played) < self.games:
+                self.games, self.failure = played.first + len(played), played.failure
+            if len(played):
+                self.waiting[played.first] = played
             while self.next_ready in self.waiting:
                 self.ready.append(self.waiting.pop(self.next_ready))
                 self.next_ready += len(self.ready[-1])
@@ -349,7 +387,8 @@ def records_of(agent: Agent, seed: int, played: Played) -> Iterator[Record]:
         for action, reward, place in zip(moves.tolist(), rewards.tolist(), places[game.starting_tiles :]):
             lines += (Slide(action, reward), place)
         end = clock + pace * len(moves)
-        yield Record(game.name, lines, agent.spec.replace(":", "-"), start_ms=round(clock), end_ms=round(end))
+        slider, placer = agent.spec.replace(":", "-"), notation_of(game.name).placer
+        yield Record(game.name, lines, slider, placer, round(clock), round(end))
         clock = end
 
 
@@ -357,8 +396,8 @@ def _place(game: Game, landed: int, aux: np.uint64) -> Place:
     """The tile that stands alone on the board `landed`, with the hint it led to."""
     cell = (landed.bit_length() - 1) // 4
     index = landed >> 4 * cell
-    if not game.score_is_value:
-        return Place(cell, index)
+    if game.hint is None:
+        return Place(cell, index, (), worth(game, index))
     shown = game.write(np.uint64(landed), aux)[1]["hint"]
     hint = tuple(game.tiles.index(int(number)) for number in shown.split("+"))
-    return Place(cell, index, hint, 3 ** (index - 2) if index >= 3 else 0)
+    return Place(cell, index, hint, worth(game, index))

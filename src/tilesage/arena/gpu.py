@@ -18,6 +18,7 @@ from tilesage.search.agents import Agent
 from tilesage.search.downgrade import NEVER, downgrade
 from tilesage.search.players import depth_of, downgrade_threshold, tables_wanted
 from tilesage.search.practice import practice_wanted
+from tilesage.search.python_players import PythonAgent
 from tilesage.search.specs import parse_spec
 
 from .evaluate import Evaluation
@@ -52,11 +53,14 @@ def evaluate_on_gpu(
         last = player.play(games, seed, watch)
     seconds = time.perf_counter() - begin
     statistics = counted(agent, last)
-    return Evaluation(agent, seed, statistics, seconds, 1, complete=statistics.games == games)
+    complete = statistics.games == games
+    return Evaluation(agent, seed, statistics, seconds, 1, complete=complete, worker_kind="GPU")
 
 
 def player_of(agent: Agent) -> Any:
     """The GPU's player: greedy, or expectimax by layers; how long a move takes is not for it to say."""
+    if isinstance(agent, PythonAgent):
+        raise InputError(f"on the GPU play greedy, expectimax:3 or expectimax:deep, not {agent.spec}")
     spec = parse_spec(agent.spec)
     if agent.model is None or spec.name not in ("greedy", "expectimax") or spec.unit not in ("", "deep"):
         raise InputError(f"on the GPU play greedy, expectimax:3 or expectimax:deep, not {spec.text}")

@@ -54,7 +54,7 @@ class Questions(NamedTuple):
 def make_name(lesson: Lesson) -> Callable[..., Any]:
     """name(after, aux): all that the network sees of an afterstate, in one word."""
     turned, offset = lesson.evaluator.turned, lesson.evaluator.offset
-    sees_all = lesson.of_states or lesson.game.name == "2048"
+    sees_all = lesson.of_states or lesson.game.index_at is not None
 
     @device
     def name(after: np.uint64, aux: np.uint64) -> Any:

@@ -11,12 +11,29 @@ from os import PathLike
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from tilesage import games
 from tilesage.games.errors import InputError
 
 SYMBOLS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 SLIDES = "URDL"  # letters of the actions 0-3
-START_TILES = {"2048": 2, "threes": 9, "threes-phone": 9}
-PLACEMENT_WIDTH = {"2048": 2, "threes": 3, "threes-phone": 4}  # characters of a placement
+
+
+class Notation(NamedTuple):
+    """How the games of one game are written."""
+
+    start: int  # placements before the first slide
+    width: int  # characters of a placement: POS TILE, with a hint of one tile 3, with one that may be several 4
+    placer: str = "chance"  # who places; its name tells the game where the form of a record does not
+
+
+NOTATIONS = {
+    "2048": Notation(2, 2),
+    "threes": Notation(9, 3),
+    "threes-phone": Notation(9, 4),
+    "fibonacci": Notation(2, 2, "chance of fibonacci"),
+}
+TOLD_BY_FORM = ("2048", "threes", "threes-phone")
+PLACER_OF = "chance of "
 
 # 2048 ends after at most about a million moves of 22 characters: no game has a longer line.
 LONGEST_LINE = 32 * 2**20
@@ -36,15 +53,35 @@ class Line(NamedTuple):
     whole: bool = True
 
 
-def guess_game(moves: str) -> str:
-    """Which game the moves of a record are from: by the characters before the first slide.
+def notation_of(game: str) -> Notation:
+    """How a game is written: by its row in the table, or by what it says of itself."""
+    if game in NOTATIONS:
+        return NOTATIONS[game]
+    found = games.get(game)
+    hint = 0 if found.hint is None else 1 if found.hint.values == 1 else 2
+    return Notation(found.starting_tiles, 2 + hint, PLACER_OF + game.replace(":", "."))
+
+
+def guess_game(moves: str, placer: str = "") -> str:
+    """Which game a record is from: its placer's name says it, or else the characters before the first slide do.
 
     Two placements of two characters are 2048, nine of three Threes!, nine of four Threes! as on the phone;
     a damaged start goes to the nearest.
     """
+    if placer.startswith(PLACER_OF):
+        return _named(placer.removeprefix(PLACER_OF))
     first = re.split(r"[#|]", moves[:2000])[0]
     width = len(re.sub(r"\[[^\]]*\]|\([^)]*\)", "", first))
-    return min(START_TILES, key=lambda game: abs(START_TILES[game] * PLACEMENT_WIDTH[game] - width))
+    return min(TOLD_BY_FORM, key=lambda game: abs(NOTATIONS[game].start * NOTATIONS[game].width - width))
+
+
+def _named(text: str) -> str:
+    """The game that a record names. A file imports nobody's code: only what is known by now is found."""
+    module, dot, attribute = text.rpartition(".")
+    game = f"{module}:{attribute}" if dot else text
+    if game not in games.names():
+        raise InputError(f"these are games of {game!r}, which is not known here: if you trust it, add --game {game}")
+    return game
 
 
 def read_lines(stream: IO[bytes]) -> Iterator[Line]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
@@ -30,16 +31,15 @@ from tilesage.arena.lines import (
     ACTION,
     HEAD,
     NAME,
-    PLACEMENT_WIDTH,
     SLIDES,
-    START_TILES,
     SYMBOLS,
     TAIL,
     guess_game,
+    notation_of,
     open_records,
     read_lines,
 )
-from tilesage.games import State
+from tilesage.games import Game, State
 from tilesage.games.errors import InputError
 
 
@@ -86,14 +86,14 @@ def format_action(game: str, action: Action) -> str:
     >>> format_action("threes", Place(3, 3, (1,), 3)), format_action("threes-phone", Place(15, 1, (4, 5, 6)))
     ('331[3]', 'F146')
     """
+    return _as_text(notation_of(game).width, action)
+
+
+def _as_text(width: int, action: Action) -> str:
     if isinstance(action, Slide):
         return f"#{SLIDES[action.action]}{_marks(action.reward, action.ms)}"
-    text = SYMBOLS[action.cell] + SYMBOLS[action.tile]
-    if game == "threes":
-        text += SYMBOLS[action.hint[0]]
-    elif game == "threes-phone":
-        text += SYMBOLS[action.hint[0]] + SYMBOLS[action.hint[-1]]
-    return text + _marks(action.reward, action.ms)
+    shown = (action.cell, action.tile, *action.hint[:1], *action.hint[-1:])[:width]
+    return "".join(SYMBOLS[index] for index in shown) + _marks(action.reward, action.ms)
 
 
 def format_record(record: Record) -> str:
@@ -101,21 +101,20 @@ def format_record(record: Record) -> str:
     for name in (record.slider, record.placer):
         if not re.fullmatch(NAME, name):
             raise InputError(f"the name {name!r} cannot stand in a record: leave out ':', '@', '|' and line breaks")
-    moves = "".join(format_action(record.game, action) for action in record.actions)
+    width = notation_of(record.game).width
+    moves = "".join(_as_text(width, action) for action in record.actions)
     return f"{record.slider}:{record.placer}@{record.start_ms}|{moves}|{record.placer}@{record.end_ms}"
 
 
-def _parse_place(game: str, text: str, reward: int, ms: int) -> Place:
-    indices = [SYMBOLS.index(symbol) for symbol in text]
-    hint = tuple(indices[2:])
-    if game == "threes-phone":
-        hint = tuple(range(indices[2], indices[3] + 1))
-    return Place(indices[0], indices[1], hint, reward, ms)
+def _parse_place(text: str, reward: int, ms: int) -> Place:
+    cell, tile, *hint = [SYMBOLS.index(symbol) for symbol in text]
+    window = range(hint[0], hint[-1] + 1) if hint else ()
+    return Place(cell, tile, tuple(window), reward, ms)
 
 
 def parse_moves(game: str, text: str) -> Iterator[Action]:
     """The actions of the middle part of a record."""
-    width = PLACEMENT_WIDTH[game]
+    width = notation_of(game).width
     at = 0
     while at < len(text):
         found = ACTION.match(text, at)
@@ -131,8 +130,8 @@ def parse_moves(game: str, text: str) -> Iterator[Action]:
         if len(places) % width:
             raise InputError(f"placements of {game} have {width} characters, found {places[:40]!r}")
         for i in range(0, len(places) - width, width):
-            yield _parse_place(game, places[i : i + width], 0, 0)
-        yield _parse_place(game, places[-width:], int(place_reward or 0), int(place_ms or 0))
+            yield _parse_place(places[i : i + width], 0, 0)
+        yield _parse_place(places[-width:], int(place_reward or 0), int(place_ms or 0))
 
 
 def parse_record(line: str, game: str = "auto") -> Record:
@@ -144,10 +143,8 @@ def parse_record(line: str, game: str = "auto") -> Record:
     tail = TAIL.fullmatch(rest.rstrip("\r\n"))
     if not bar or not tail:
         raise InputError("the record is cut off: it must end with |WINNER@MILLISECONDS")
-    game = guess_game(moves) if game == "auto" else game
-    if game not in START_TILES:
-        raise InputError(f"no record format for the game {game!r}: write one of {', '.join(START_TILES)} or auto")
     slider, placer, start = head.groups()
+    game = guess_game(moves, placer) if game == "auto" else game
     return Record(game, list(parse_moves(game, moves)), slider, placer, int(start), int(tail.group(2)))
 
 
@@ -178,23 +175,30 @@ def write_records(target: str | PathLike[str], records: Iterable[Record]) -> int
     return count
 
 
-def start_actions(game: str, cells: Iterable[int], hint: tuple[int, ...], random: Random) -> list[Action]:
+def start_actions(game: Game, cells: Iterable[int], hint: tuple[int, ...], random: Random) -> list[Action]:
     """Placements that lead to a start position, of which only the board and the hint are known.
 
-    Their order is lost on the board, and matters: hints announce tiles and, in `threes`, every three tiles in a
-    row are a whole bag. One of the possible orders is chosen at random, all equally likely, as they were.
+    Their order is lost on the board, and matters: hints announce tiles and, with one of each in the bag, every three
+    tiles in a row are a whole bag. One of the possible orders is chosen at random, all equally likely, as they were.
     """
     placed = [(cell, tile) for cell, tile in enumerate(cells) if tile]
     whole_bags = sorted(tile for _, tile in placed) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
-    if len(placed) != START_TILES[game] or (game == "threes" and not whole_bags):
-        raise InputError(f"a record begins with the start of a game: {START_TILES[game]} tiles in {game}")
+    in_bags = game.hint is not None and game.hint.copies == 1
+    if len(placed) != game.starting_tiles or (in_bags and not whole_bags):
+        raise InputError(f"a record begins with the start of a game: {game.starting_tiles} tiles in {game.name}")
     random.shuffle(placed)
-    if game == "threes":
+    if game.hint is None:
+        return [Place(cell, tile, (), worth(game, tile)) for cell, tile in placed]
+    if in_bags:
         placed = _in_bags(placed, random)
-    if game == "2048":
-        return [Place(cell, tile) for cell, tile in placed]
     hints = [(tile,) for _, tile in placed[1:]] + [hint]
-    return [Place(cell, tile, h, 3 if tile == 3 else 0) for (cell, tile), h in zip(placed, hints)]
+    return [Place(cell, tile, h, worth(game, tile)) for (cell, tile), h in zip(placed, hints)]
+
+
+@cache
+def worth(game: Game, tile: int) -> int:
+    """What a new tile adds to the score."""
+    return int(game.rules.value_of_board(np.uint64(tile), np.uint64(0))) if game.score_is_value else 0
 
 
 def _in_bags(placed: list[tuple[int, int]], random: Random) -> list[tuple[int, int]]:
@@ -211,7 +215,7 @@ def record_of(
     actions: Iterable[int],
     *,
     slider: str = "tilesage",
-    placer: str = "chance",
+    placer: str | None = None,
     start_ms: int = 0,
     end_ms: int = 0,
     ms: int = 0,
@@ -224,7 +228,7 @@ def record_of(
     game, rules, rows = start.game, start.game.rules, start.game.rows
     hints = _Hints(start)
     board, aux, rng = start.board, start.aux, start.rng
-    found = start_actions(game.name, start.indices, hints[int(aux)], Random(int(rng)))
+    found = start_actions(game, start.indices, hints[int(aux)], Random(int(rng)))
     played = list(actions)
     for count, action in enumerate(played):
         after, after_aux, reward = rules.slide(rows, board, aux, action)
@@ -237,7 +241,7 @@ def record_of(
         landed = int(board) ^ int(after)
         cell = (landed.bit_length() - 1) // 4
         found.append(Place(cell, landed >> 4 * cell, hints[int(aux)], int(placed)))
-    return Record(game.name, found, slider, placer, start_ms, end_ms)
+    return Record(game.name, found, slider, placer or notation_of(game.name).placer, start_ms, end_ms)
 
 
 class _Hints(dict[int, tuple[int, ...]]):

@@ -4,28 +4,34 @@
     print(verdict.text())
 
 The first fault is named with its line, its action and the reason. A file that holds no record at all is a refusal.
-Shares no code with the engine: the rules are those of `replay`.
+The rules are those of `rulebooks`, which shares no code with the engine. A game that has no book there is judged by
+its own rules, and the verdict says that this is not independent.
 """
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
 from math import exp, isfinite
 from multiprocessing import get_context
 from os import PathLike
+from typing import TYPE_CHECKING
 
 from tilesage.arena.fairness import Group, Test, cell_tests, grouped_test
-from tilesage.arena.lines import HEAD, START_TILES, Line, guess_game, open_records, read_lines
+from tilesage.arena.lines import HEAD, Line, guess_game, open_records, read_lines
 from tilesage.arena.replay import Fault, Referee
-from tilesage.arena.rulebooks import Chance
+from tilesage.arena.rulebooks import BOOKS, Chance, Question
 from tilesage.arena.statistics import TABLES, Statistics
 from tilesage.games.errors import InputError
 
+if TYPE_CHECKING:
+    from tilesage.arena.own_rules import OwnReferee
+
+COURSE_GAMES = ("threes",)  # for which the course gives points
 COURSE_RECORDS = 1000  # the course's judge wants at least so many
 SLOW = 0.7  # its factor for a program that is slower than expected
 UNFAIR = 1e-6  # fair chance is called unfair once in a million tests
@@ -59,6 +65,7 @@ class Verdict:
     unread: bool = False  # lines follow the first empty line
     expected_ops: float | None = None
     significance: float = UNFAIR
+    independent: bool = True  # of the engine: by a rule book of the referee's own
 
     @property
     def unfair(self) -> list[Test]:
@@ -75,7 +82,7 @@ class Verdict:
     @property
     def points(self) -> dict[str, float] | None:
         """The course's points for Threes!; None for another game or for fewer games than the course wants."""
-        if self.game != "threes" or not self.ok or self.statistics.games < COURSE_RECORDS:
+        if self.game not in COURSE_GAMES or not self.ok or self.statistics.games < COURSE_RECORDS:
             return None
         factor = 1.0 if self.fast_enough else SLOW
         one = 60 + 40 / (1 + exp(-0.0065 * (self.statistics.mean - 560)))
@@ -92,6 +99,7 @@ class Verdict:
             "file": self.file,
             "game": self.game,
             "ok": self.ok,
+            "independent": self.independent,
             "fault": {"line": self.line, "action": self.action, "reason": self.reason} if self.reason else None,
             **self.statistics.summary(),
             "actions": self.statistics.slides + self.statistics.placements,
@@ -113,27 +121,25 @@ def judge(
     path: str | PathLike[str],
     game: str = "auto",
     *,
-    four_rate: float = 0.1,
     expected_ops: float | None = None,
     significance: float = UNFAIR,
     workers: int = 1,
+    **parameters: float,
 ) -> Verdict:
-    """Referee a file of records. `workers` 0 takes one process, or one a core when the file is large."""
-    if game not in ("auto", *START_TILES):
-        raise InputError(f"unknown game {game!r}: write one of {', '.join(START_TILES)} or auto")
-    if not 0 <= four_rate <= 1:
-        raise InputError(f"the rate of fours is a probability from 0 to 1, not {four_rate}")
+    """Referee a file of records, with these parameters of its game. `workers` 0 takes one process, or one a core when
+    the file is large."""
     if not 0 <= significance <= 1:
         raise InputError(f"the significance is a probability from 0 to 1, such as 1e-6, not {significance}")
     if not 0 <= workers <= MOST_WORKERS:
         raise InputError(f"the number of workers is from 0 to {MOST_WORKERS}, not {workers}")
     with open_records(path) as stream:
         lines = read_lines(stream)
-        first, moves = _first_record(path, lines)
-        game = guess_game(moves) if game == "auto" else game
+        first, placer, moves = _first_record(path, lines)
+        game = guess_game(moves, placer) if game == "auto" else game
+        referee = referee_of(game, parameters)
         workers = workers or processes_for(os.fstat(stream.fileno()).st_size)
         tally = Tally(Statistics(game))
-        for part in _tallies(_batches(chain([first], lines)), game, four_rate, workers):
+        for part in _tallies(_batches(chain([first], lines)), game, parameters, workers):
             tally.statistics.merge(part.statistics)
             tally.chance.merge(part.chance)
             if part.reason:
@@ -147,11 +153,21 @@ def judge(
         line=tally.line,
         action=tally.action,
         reason=tally.reason,
-        tests=fairness(game, tally.chance, four_rate),
+        tests=fairness(referee.questions, tally.chance),
         unread=unread,
         expected_ops=expected_ops,
         significance=significance,
+        independent=referee.independent,
     )
+
+
+def referee_of(game: str, parameters: Mapping[str, float]) -> Referee | OwnReferee:
+    """Who judges this game: a rule book, or else its own rules."""
+    if game in BOOKS:
+        return Referee(game, **parameters)
+    from tilesage.arena.own_rules import OwnReferee
+
+    return OwnReferee(game, **parameters)
 
 
 def processes_for(size: int) -> int:
@@ -159,8 +175,8 @@ def processes_for(size: int) -> int:
     return os.cpu_count() or 1 if size > LARGE_FILE else 1
 
 
-def _first_record(path: str | PathLike[str], lines: Iterator[Line]) -> tuple[Line, str]:
-    """The first line and its moves, if it looks like a record at all."""
+def _first_record(path: str | PathLike[str], lines: Iterator[Line]) -> tuple[Line, str, str]:
+    """The first line, its placer and its moves, if it looks like a record at all."""
     first = next(lines, None)
     if first is None:
         raise InputError(f"{path} holds no game record: it is empty, or its first line is")
@@ -170,7 +186,7 @@ def _first_record(path: str | PathLike[str], lines: Iterator[Line]) -> tuple[Lin
         raise InputError(
             f"{path} is no file of game records: a record begins SLIDER:PLACER@MILLISECONDS|, not {shown}"
         )
-    return first, first.text[head.end() :]
+    return first, head[2], first.text[head.end() :]
 
 
 def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
@@ -187,9 +203,9 @@ def _batches(lines: Iterable[Line]) -> Iterator[list[Line]]:
         yield batch
 
 
-def judge_lines(lines: Iterable[Line], game: str, four_rate: float = 0.1) -> Tally:
+def judge_lines(lines: Iterable[Line], game: str, parameters: Mapping[str, float] | None = None) -> Tally:
     """Replay some lines up to the first fault."""
-    referee = Referee(game, four_rate)
+    referee = referee_of(game, parameters or {})
     tally = Tally(Statistics(game), referee.chance)
     for line in lines:
         try:
@@ -211,56 +227,40 @@ def judge_lines(lines: Iterable[Line], game: str, four_rate: float = 0.1) -> Tal
     return tally
 
 
-def _tallies(batches: Iterator[list[Line]], game: str, four_rate: float, workers: int) -> Iterator[Tally]:
+def _tallies(
+    batches: Iterator[list[Line]], game: str, parameters: Mapping[str, float], workers: int
+) -> Iterator[Tally]:
     """The tallies of all batches, in order; few batches are in memory at any time."""
     if workers == 1:
         for batch in batches:
-            yield judge_lines(batch, game, four_rate)
+            yield judge_lines(batch, game, parameters)
         return
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         under_way: deque[Future[Tally]] = deque()
         for batch in batches:
-            under_way.append(pool.submit(judge_lines, batch, game, four_rate))
+            under_way.append(pool.submit(judge_lines, batch, game, parameters))
             if len(under_way) > 2 * workers:
                 yield under_way.popleft().result()
         while under_way:
             yield under_way.popleft().result()
 
 
-def fairness(game: str, chance: Chance, four_rate: float = 0.1) -> list[Test]:
+def fairness(questions: Iterable[Question], chance: Chance) -> list[Test]:
     """Every test that these placements are enough for."""
     tests: list[Test | None] = [*cell_tests(chance.landings)]
     counts: dict[str, dict[tuple[int, ...], dict[int, int]]] = {}
     for (kind, situation, choice), times in chance.choices.items():
         counts.setdefault(kind, {}).setdefault(situation, {})[choice] = times
-
-    def test(name: str, kind: str, question: str) -> None:
-        groups = [_group(kind, situation, found, four_rate) for situation, found in counts.get(kind, {}).items()]
-        tests.append(grouped_test(name, question, groups))
-
-    if game == "2048":
-        test("tiles", "tile", f"a 4 with probability {four_rate:g}, else a 2")
-    else:
-        test("hints", "draw", "each tile left in the bag equally likely to be the next hint")
-    if game == "threes-phone":
-        test("bonus", "bonus", "a bonus with probability 1/21 from 48 on")
-        test("windows", "window", "each window of a bonus equally likely")
-        test("inside", "inside", "each tile of a window equally likely")
+    for question in questions:
+        groups = [
+            _group(question.fair(situation), found) for situation, found in counts.get(question.kind, {}).items()
+        ]
+        tests.append(grouped_test(question.name, question.text, groups))
     return [test for test in tests if test]
 
 
-def _group(kind: str, situation: tuple[int, ...], found: dict[int, int], four_rate: float) -> Group:
+def _group(fair: Mapping[int, float], found: Mapping[int, int]) -> Group:
     """The counts of one situation beside the probabilities that fair chance gives it."""
-    if kind == "tile":
-        fair = {1: 1 - four_rate, 2: four_rate}
-    elif kind == "draw":
-        fair = {tile: n / sum(situation) for tile, n in enumerate(situation, 1) if n}
-    elif kind == "bonus":
-        fair = {0: 20 / 21, 1: 1 / 21}
-    else:
-        candidates = situation[0] - 6  # of a window: 6, 12, ... largest / 8
-        n = candidates - min(3, candidates) + 1 if kind == "window" else situation[0]
-        fair = dict.fromkeys(range(n), 1 / n)
     return Group([found.get(choice, 0) for choice in fair], list(fair.values()))
 
 
@@ -276,6 +276,8 @@ def _report(verdict: Verdict, table: Callable[[Statistics], str]) -> Iterator[st
         yield f"{verdict.file}: {games}, every move legal, but chance is not fair"
     else:
         yield f"{verdict.file}: {games}, all in order"
+    if not verdict.independent:
+        yield f"not independent: judged by the rules of {verdict.game} itself, there is no rule book of the referee's"
     if verdict.unread:
         yield f"line {stats.games + 1} is empty: the lines after it were not read"
     if stats.games:
@@ -287,7 +289,7 @@ def _report(verdict: Verdict, table: Callable[[Statistics], str]) -> Iterator[st
         word, expected = ("fair", "") if test.p >= verdict.significance else ("UNFAIR", f"; fair is {test.question}")
         figures = f"chi-square {test.statistic:,.1f}, {test.freedom} degrees of freedom, {test.observations:,} times"
         yield f"{word:<7} {test.name:<8} p = {test.p:<8.3g} ({figures}){expected}"
-    if verdict.game == "threes":
+    if verdict.game in COURSE_GAMES:
         yield from _point_lines(verdict)
 
 

@@ -7,10 +7,12 @@ the tables of the rule book.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from tilesage.arena.lines import HEAD, MARKS, START_TILES, SYMBOLS, TAIL
-from tilesage.arena.rulebooks import INDEX, TILE, Chance, rule_book, turned
+from tilesage.arena.lines import HEAD, MARKS, SYMBOLS, TAIL
+from tilesage.arena.rulebooks import BITS, INDEX, TILE, Chance, rule_book, turned
 
 ACTIONS = {"U": 0, "R": 1, "D": 2, "L": 3}
 NAMES = ("up", "right", "down", "left")
@@ -45,11 +47,44 @@ def place_pattern(width: int) -> str:
     return rf"([0-9A-Z])([0-9A-Z])([0-9A-Z]{{{width - 2}}}){MARKS}"
 
 
+class Frame(NamedTuple):
+    """A line without its moves, which are `line[at:end]`."""
+
+    at: int
+    end: int
+    ms: int
+
+
+def framed(line: str) -> tuple[Frame, Callable[[], None]]:
+    """Where the moves of a line are, and what is to be checked when they have been played: who has won, and when."""
+    head = HEAD.match(line)
+    if not head:
+        raise Fault(0, f"no record: {line[:30]!r} is not SLIDER:PLACER@MILLISECONDS|")
+    end = line.find("|", head.end())
+    if end < 0:
+        raise Fault(0, "the record is cut off: '|WINNER@MILLISECONDS' is missing")
+    tail = TAIL.fullmatch(line, end + 1)
+    if not tail:
+        raise Fault(0, f"the record ends with {line[end : end + 30]!r}, not with |WINNER@MILLISECONDS")
+    ms = int(tail[2]) - int(head[3])
+
+    def check() -> None:
+        if tail[1] != head[2]:
+            raise Fault(0, f"the winner is {tail[1]!r}, but the slider is stuck and {head[2]!r} has won")
+        if ms < 0:
+            raise Fault(0, f"the game ends at {tail[2]}, before it starts at {head[3]}")
+
+    return Frame(head.end(), end, ms), check
+
+
 class Referee:
     """Replays games of one rule book; what chance did accumulates in `chance`."""
 
-    def __init__(self, game: str, four_rate: float = 0.1) -> None:
-        self.book = rule_book(game, four_rate)
+    independent = True  # of the engine
+
+    def __init__(self, game: str, **parameters: float) -> None:
+        self.book = rule_book(game, **parameters)
+        self.questions = self.book.questions
         self.chance = Chance()
         self.place = re.compile(place_pattern(self.book.width))
         # Either one whole turn or, as the last group, the character at which the record stops making sense.
@@ -57,24 +92,13 @@ class Referee:
 
     def judge(self, line: str) -> Outcome:
         """Play the game of a line again; a Fault says what is wrong with it."""
-        head = HEAD.match(line)
-        if not head:
-            raise Fault(0, f"no record: {line[:30]!r} is not SLIDER:PLACER@MILLISECONDS|")
-        end = line.find("|", head.end())
-        if end < 0:
-            raise Fault(0, "the record is cut off: '|WINNER@MILLISECONDS' is missing")
-        tail = TAIL.fullmatch(line, end + 1)
-        if not tail:
-            raise Fault(0, f"the record ends with {line[end : end + 30]!r}, not with |WINNER@MILLISECONDS")
-        game = Replay(self, line, head.end(), end)
+        frame, check = framed(line)
+        game = Replay(self, line, frame.at, frame.end)
         game.play_start()
         game.play_turns()
         game.check_end()
-        if tail[1] != head[2]:
-            raise Fault(0, f"the winner is {tail[1]!r}, but the slider is stuck and {head[2]!r} has won")
-        if int(tail[2]) < int(head[3]):
-            raise Fault(0, f"the game ends at {tail[2]}, before it starts at {head[3]}")
-        return game.outcome(int(tail[2]) - int(head[3]))
+        check()
+        return game.outcome(frame.ms)
 
 
 class Replay:
@@ -94,7 +118,7 @@ class Replay:
 
     def play_start(self) -> None:
         """The first tiles, on any empty cells."""
-        needed = START_TILES[self.book.name]
+        needed = self.book.start
         for self.number in range(1, needed + 1):
             found = self.referee.place.match(self.line, self.at, self.end)
             if not found:
@@ -145,9 +169,9 @@ class Replay:
         if not self.candidates >> cell & 1:
             raise Fault(self.number, self.wrong_cell(cell))
         if self.across:
-            self.lines[cell >> 2] |= tile << 5 * (cell & 3)
+            self.lines[cell >> 2] |= tile << BITS * (cell & 3)
         else:
-            self.lines[cell & 3] |= tile << 5 * (cell >> 2)
+            self.lines[cell & 3] |= tile << BITS * (cell >> 2)
         wrong = self.dealer.deal(tile, hint, self.lines)
         if wrong:
             raise Fault(self.number, wrong)
@@ -168,8 +192,8 @@ class Replay:
                 raise Fault(self.number, f"the game stops here while {name} is legal")
 
     def outcome(self, ms: int) -> Outcome:
-        largest = max(line >> 5 * k & TILE for line in self.lines for k in range(4))
-        start = START_TILES[self.book.name]
+        largest = max(line >> BITS * k & TILE for line in self.lines for k in range(4))
+        start = self.book.start
         slides = (self.number - start) // 2
         return Outcome(self.score, largest, slides, start + slides, ms, self.slide_ms, self.placement_ms)
 
@@ -178,7 +202,7 @@ class Replay:
         if cell > 15:
             return f"illegal placement: there is no cell {SYMBOLS[cell]}, cells are 0-9 and A-F"
         line, k = (cell >> 2, cell & 3) if self.across else (cell & 3, cell >> 2)
-        if self.lines[line] >> 5 * k & TILE:
+        if self.lines[line] >> BITS * k & TILE:
             return f"illegal placement: cell {SYMBOLS[cell]} is taken"
         where = "on a line that moved, at the border" if self.book.landing == "moved" else "at the border"
         slid = NAMES[self.direction or 0]

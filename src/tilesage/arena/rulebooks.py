@@ -1,21 +1,25 @@
 """The referee's own rule books: slides and the dealing of tiles, sharing nothing with the engine.
 
-A board is four lines, a line is four tile indices of five bits each; what a slide does to a line is worked out
-once and kept in a dictionary.
+A game without a book here is judged by its own rules (own_rules.py), and the verdict says so.
+
+A board is four lines, a line is four tile indices of six bits each; what a slide does to a line is worked out once
+and kept in a dictionary.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from inspect import signature
 from typing import Protocol
 
-from tilesage.arena.lines import PLACEMENT_WIDTH, SYMBOLS
+from tilesage.arena.lines import NOTATIONS, SYMBOLS
+from tilesage.games.errors import InputError
 
-LINE = 0xFFFFF  # four tiles of five bits
-TILE = 0x1F
+BITS = 6  # of a tile
+TILE, LINE = (1 << BITS) - 1, (1 << 4 * BITS) - 1
 INDEX = {symbol: i for i, symbol in enumerate(SYMBOLS)}
 
 
@@ -41,13 +45,24 @@ class Dealer(Protocol):
 
 
 @dataclass(frozen=True)
+class Question:
+    """What a fairness test asks of one kind of choice: its fair probabilities in a situation."""
+
+    name: str
+    kind: str
+    text: str
+    fair: Callable[[tuple[int, ...]], Mapping[int, float]]
+
+
+@dataclass(frozen=True)
 class RuleBook:
     """What the replay must know of a game."""
 
     name: str
     tables: tuple[Slides, Slides, Slides, Slides]  # by action
     dealer: Callable[[Chance], Dealer]
-    worth: tuple[int, ...]  # index -> what a placement of the tile earns
+    questions: tuple[Question, ...]
+    worth: tuple[int, ...] = (0,) * len(SYMBOLS)  # index -> what a placement of the tile earns
 
     @property
     def landing(self) -> str:
@@ -55,7 +70,11 @@ class RuleBook:
 
     @property
     def width(self) -> int:
-        return PLACEMENT_WIDTH[self.name]
+        return NOTATIONS[self.name].width
+
+    @property
+    def start(self) -> int:
+        return NOTATIONS[self.name].start
 
 
 class Slides(dict[int, tuple[int, int, int]]):
@@ -71,7 +90,7 @@ class Slides(dict[int, tuple[int, int, int]]):
         self.landing = landing
 
     def __missing__(self, line: int) -> tuple[int, int, int]:
-        before = [line >> 5 * k & TILE for k in range(4)]
+        before = [line >> BITS * k & TILE for k in range(4)]
         slid, reward = self.slide(before[::-1] if self.towards_end else before)
         after = slid[::-1] if self.towards_end else slid
         far = 0 if self.towards_end else 3
@@ -82,7 +101,7 @@ class Slides(dict[int, tuple[int, int, int]]):
         else:
             cells = [] if after == before else [far]
         bits = sum(1 << self.step * k for k in cells)
-        self[line] = sum(tile << 5 * k for k, tile in enumerate(after)), reward, bits
+        self[line] = sum(tile << BITS * k for k, tile in enumerate(after)), reward, bits
         return self[line]
 
 
@@ -90,10 +109,10 @@ Slide = Callable[[list[int]], tuple[list[int], int]]
 
 
 class Turned(dict[int, int]):
-    """line -> its four tiles spread out, 20 bits apart: the line as one cell each of four others."""
+    """line -> its four tiles spread out, a line apart: the line as one cell each of four others."""
 
     def __missing__(self, line: int) -> int:
-        self[line] = sum((line >> 5 * k & TILE) << 20 * k for k in range(4))
+        self[line] = sum((line >> BITS * k & TILE) << 4 * BITS * k for k in range(4))
         return self[line]
 
 
@@ -102,8 +121,8 @@ TURNED = Turned()
 
 def turned(a: int, b: int, c: int, d: int) -> tuple[int, int, int, int]:
     """Rows from columns, or columns from rows."""
-    board = TURNED[a] | TURNED[b] << 5 | TURNED[c] << 10 | TURNED[d] << 15
-    return board & LINE, board >> 20 & LINE, board >> 40 & LINE, board >> 60
+    board = TURNED[a] | TURNED[b] << BITS | TURNED[c] << 2 * BITS | TURNED[d] << 3 * BITS
+    return board & LINE, board >> 4 * BITS & LINE, board >> 8 * BITS & LINE, board >> 12 * BITS
 
 
 def slide_2048(line: list[int]) -> tuple[list[int], int]:
@@ -118,6 +137,28 @@ def slide_2048(line: list[int]) -> tuple[list[int], int]:
         elif tile:
             slid.append(tile)
             open_to_merge = True
+    return slid + [0] * (4 - len(slid)), reward
+
+
+NUMBERS_OF_2584 = [0, 1, 2]  # by index; larger ones do not fit on a board
+while len(NUMBERS_OF_2584) < 33:
+    NUMBERS_OF_2584.append(sum(NUMBERS_OF_2584[-2:]))
+
+
+def slide_2584(line: list[int]) -> tuple[list[int], int]:
+    """Tiles as far as they go, each merging at most once: 1 and 1 to 2, neighbours of the sequence to the next."""
+    waiting = [tile for tile in line if tile]
+    slid: list[int] = []
+    reward = 0
+    while waiting:
+        tile = waiting.pop(0)
+        other = waiting[0] if waiting else 0
+        larger = max(tile, other)
+        if other and (tile + other == 2 or abs(tile - other) == 1) and larger < 32:
+            waiting.pop(0)
+            tile = larger + 1
+            reward += NUMBERS_OF_2584[tile]
+        slid.append(tile)
     return slid + [0] * (4 - len(slid)), reward
 
 
@@ -146,30 +187,98 @@ def _tables(slide: Slide, landing: str) -> tuple[Slides, Slides, Slides, Slides]
     return up, right, down, left
 
 
+WORTH_IN_THREES = tuple(worth_in_threes(i) for i in range(len(SYMBOLS)))
+
+
+def _left_in(situation: tuple[int, ...]) -> dict[int, float]:
+    """Each tile that is left is as likely as any other."""
+    return {tile: n / sum(situation) for tile, n in enumerate(situation, 1) if n}
+
+
+def _alike(n: int) -> dict[int, float]:
+    return dict.fromkeys(range(n), 1 / n)
+
+
+def _windows(situation: tuple[int, ...]) -> dict[int, float]:
+    values = situation[0] - 6  # of a bonus: 6, 12, … largest / 8
+    return _alike(values - min(3, values) + 1)
+
+
+HINTS = Question("hints", "draw", "each tile left in the bag equally likely to be the next hint", _left_in)
+
+
+def book_2048(four_rate: float = 0.1) -> RuleBook:
+    question = Question(
+        "tiles",
+        "tile",
+        f"a 4 with probability {four_rate:g}, else a 2",
+        lambda situation: {1: 1 - four_rate, 2: four_rate},
+    )
+    slides = _tables(slide_2048, "anywhere")
+    return RuleBook("2048", slides, lambda chance: DealerOfTwo(chance, four_rate, ("2", "4")), (question,))
+
+
+def book_fibonacci(two_rate: float = 0.1) -> RuleBook:
+    question = Question(
+        "tiles",
+        "tile",
+        f"a 2 with probability {two_rate:g}, else a 1",
+        lambda situation: {1: 1 - two_rate, 2: two_rate},
+    )
+    slides = _tables(slide_2584, "anywhere")
+    return RuleBook("fibonacci", slides, lambda chance: DealerOfTwo(chance, two_rate, ("1", "2")), (question,))
+
+
+def book_threes() -> RuleBook:
+    slides = _tables(lambda line: slide_threes(line, 14), "border")
+    return RuleBook("threes", slides, DealerThrees, (HINTS,), WORTH_IN_THREES)
+
+
+def book_threes_phone() -> RuleBook:
+    slides = _tables(lambda line: slide_threes(line, 15), "moved")
+    questions = (
+        HINTS,
+        Question(
+            "bonus", "bonus", "a bonus with probability 1/21 from 48 on", lambda situation: {0: 20 / 21, 1: 1 / 21}
+        ),
+        Question("windows", "window", "each window of a bonus equally likely", _windows),
+        Question("inside", "inside", "each tile of a window equally likely", lambda situation: _alike(situation[0])),
+    )
+    return RuleBook("threes-phone", slides, DealerPhone, questions, WORTH_IN_THREES)
+
+
+BOOKS: dict[str, Callable[..., RuleBook]] = {
+    "2048": book_2048,
+    "threes": book_threes,
+    "threes-phone": book_threes_phone,
+    "fibonacci": book_fibonacci,
+}
+
+
 @cache
-def rule_book(game: str, four_rate: float = 0.1) -> RuleBook:
+def rule_book(game: str, **parameters: float) -> RuleBook:
     """The referee's rules of a game."""
-    if game == "2048":
-        slides = _tables(slide_2048, "anywhere")
-        return RuleBook(game, slides, lambda chance: Dealer2048(chance, four_rate), (0,) * len(SYMBOLS))
-    worth = tuple(worth_in_threes(i) for i in range(len(SYMBOLS)))
-    if game == "threes":
-        return RuleBook(game, _tables(lambda line: slide_threes(line, 14), "border"), DealerThrees, worth)
-    return RuleBook(game, _tables(lambda line: slide_threes(line, 15), "moved"), DealerPhone, worth)
+    for name, value in parameters.items():
+        if name not in signature(BOOKS[game]).parameters:
+            known = ", ".join(signature(BOOKS[game]).parameters) or "none"
+            raise InputError(f"{game} has no parameter {name}; it takes: {known}")
+        if not 0 <= value <= 1:
+            raise InputError(f"{name} is a probability from 0 to 1, not {value}")
+    return BOOKS[game](**parameters)
 
 
-class Dealer2048:
-    """Twos and fours."""
+class DealerOfTwo:
+    """Two kinds of tiles, the second one at a rate."""
 
     finished = False
 
-    def __init__(self, chance: Chance, four_rate: float) -> None:
+    def __init__(self, chance: Chance, second_rate: float, numbers: tuple[str, str]) -> None:
         self.choices = chance.choices
-        self.possible = [tile for tile, rate in ((1, 1 - four_rate), (2, four_rate)) if rate > 0]
+        self.possible = {i: numbers[i - 1] for i, rate in ((1, 1 - second_rate), (2, second_rate)) if rate > 0}
 
     def deal(self, tile: int, hint: str, lines: list[int]) -> str | None:
         if tile not in self.possible:
-            tiles = " or ".join(str(1 << t) for t in self.possible)
+            tiles = " or ".join(self.possible.values())
             return f"a tile of index {SYMBOLS[tile]} cannot appear, only {tiles}"
         self.choices["tile", (), tile] += 1
         return None
@@ -237,7 +346,7 @@ class DealerPhone:
         elif self.high > self.low:
             self.choices["inside", (self.high - self.low + 1,), tile - self.low] += 1
         self.low, self.high = INDEX[hint[0]], INDEX[hint[1]]
-        largest = max(line >> 5 * k & TILE for line in lines for k in range(4))
+        largest = max(line >> BITS * k & TILE for line in lines for k in range(4))
         self.finished = largest == 15
         return self._draw(hint, largest)
 

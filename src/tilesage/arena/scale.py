@@ -19,11 +19,12 @@ from tilesage import games as all_games
 from tilesage.games import InputError
 from tilesage.games.compiler import Array
 from tilesage.search.agents import Agent, make_agent
+from tilesage.search.python_players import PythonAgent
 from tilesage.values.files import Model
 from tilesage.values.patterns import Network
 
 from .cluster import build, check_build, cluster, cpus, explain
-from .evaluate import Evaluating, Evaluation, Played, Player
+from .evaluate import Evaluating, Evaluation, LocalWorker, Played
 from .records import Record
 from .statistics import Statistics
 
@@ -47,13 +48,13 @@ class Order:
     build: str = field(default_factory=build)
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
 
-    def player(self, weights: Array | None) -> Player:
-        """The player, on the node."""
+    def worker(self, weights: Array | None) -> LocalWorker:
+        """The player at its games, on the node."""
         game = all_games.get(self.game, **self.parameters)
         model = None
         if self.network is not None and weights is not None:
             model = Model(game, self.network, weights, self.of, self.training)
-        return Player(make_agent(self.agent, game, model), self.keep)
+        return LocalWorker(make_agent(self.agent, game, model), self.keep)
 
 
 def order_of(agent: Agent, seed: int, keep: bool) -> Order:
@@ -70,18 +71,18 @@ def order_of(agent: Agent, seed: int, keep: bool) -> Order:
     )
 
 
-_players: dict[str, Player] = {}  # of this process: one evaluation at a time
+_workers: dict[str, LocalWorker] = {}  # of this process: one evaluation at a time
 
 
 def play_games(order: Order, weights: Array | None, first: int, games: int) -> tuple[int, list[Played]]:
     """On a node: games first … first + games - 1, and the process that played them."""
-    if order.token not in _players:
+    if order.token not in _workers:
         check_build(order.build)
-        _players.clear()
-        _players[order.token] = order.player(weights)
-    player, end, played = _players[order.token], first + games, []
+        _workers.clear()
+        _workers[order.token] = order.worker(weights)
+    worker, end, played = _workers[order.token], first + games, []
     while first < end:
-        played.append(player.play(order.seed, first, end - first))
+        played.append(worker.play(order.seed, first, end - first))
         first += len(played[-1])
     return os.getpid(), played
 
@@ -105,6 +106,8 @@ def evaluate_on_ray(
         raise InputError("games and workers are whole numbers from 1 on")
     if not 0 <= seed < 2**64:
         raise InputError(f"a seed is a whole number from 0 to 2^64 - 1, not {seed}")
+    if isinstance(agent, PythonAgent):
+        raise InputError(f"{agent.spec} is plain Python and plays on this machine: leave out --on ray")
     room = agent.model.weights.nbytes if agent.model else 0
     with cluster(address, workers, room) as ray:
         return OnRay(ray, agent, games, seed, workers, keep, progress).run()
@@ -152,8 +155,7 @@ class OnRay(Evaluating):
         except self.ray.exceptions.RayError as error:
             raise explain(error) from None
         seconds = time.perf_counter() - begin
-        complete = self.statistics.games == self.games
-        return Evaluation(self.agent, self.seed, self.statistics, seconds, self.workers, complete=complete)
+        return self._result(seconds)
 
     def _deal(self) -> None:
         """Two tasks a processor, so that none waits for us; processors that join the cluster are used."""

@@ -17,13 +17,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from math import inf, nan, sqrt
 
+from tilesage import games
+
 POWERS_OF_TWO = (0, *(2**e for e in range(1, 18)))
 THREES = (0, 1, 2, *(3 * 2 ** (i - 3) for i in range(3, 16)))
+FIBONACCI = [0, 1, 2]
+for _ in range(30):
+    FIBONACCI.append(FIBONACCI[-1] + FIBONACCI[-2])
+TILES = {"2048": POWERS_OF_TWO, "threes": THREES, "threes-phone": THREES, "fibonacci": tuple(FIBONACCI)}
 
 
 def tiles_of(game: str) -> tuple[int, ...]:
-    """Index -> tile number, for the known games."""
-    return POWERS_OF_TWO if game.startswith("2048") else THREES
+    """Index -> tile number."""
+    return TILES[game] if game in TILES else games.get(game).tiles
 
 
 @dataclass
@@ -47,6 +53,10 @@ class Statistics:
 
     def __post_init__(self) -> None:
         self.tiles = self.tiles or tiles_of(self.game)
+
+    def __repr__(self) -> str:
+        error = f" ± {self.stderr:,.1f}" if self.games > 1 else ""
+        return f"Statistics({self.game}: {self.games:,} games, mean {self.mean:,.1f}{error}, max {self.best:,})"
 
     def add(
         self,

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 COMMANDS = {
     "games": "the games and their rules",
     "networks": "the n-tuple networks, with pictures of their shapes",
+    "agents": "the players, their budgets and options",
     "models": "the models on this machine, those in the box included",
     "train": "learn to play: a run folder with a model, metrics and checkpoints",
     "evaluate": "play many games and tell how good a player is",

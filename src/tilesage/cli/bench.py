@@ -40,7 +40,9 @@ def run(command: Command) -> int:
         f"random play, {name}": lambda threads, name=name: _playing("random", name, threads, command.seconds)  # type: ignore[misc]
         for name in games.names()
     }
-    work["greedy play, 2048 of the box"] = lambda threads: _playing("greedy", "2048", threads, command.seconds)
+    work["greedy play, 2048 of the box"] = lambda threads: _playing(
+        "greedy", games.DEFAULT_GAME, threads, command.seconds
+    )
     work["training, 2048, 4x6, TD(0)"] = lambda threads: _training("td", 0.0, threads, command.seconds)
     work["training, 2048, 4x6, TC(0.5)"] = lambda threads: _training("tc", 0.5, threads, command.seconds)
     figures: dict[str, Any] = {}

@@ -106,20 +106,20 @@ def _read(command: Command) -> tuple[Model, list[str]]:
     """The model in IN, and what the user should know about it."""
     from tilesage.values.convert import Numbering, import_model
     from tilesage.values.exchange import read_tables
-    from tilesage.values.files import open_model
+    from tilesage.values.files import load_model
 
     path = Path(command.source)
     if command.from_ == "tilesage" or (command.from_ is None and _is_ours(path)):
         if command.network or command.patterns:
             raise InputError(f"{command.source} is a model of ours and names its network: leave out --network")
-        return open_model(command.source, command.game), []
+        return load_model(command.source, command.game), []
     form, tables = read_tables(path, command.from_)
     named = tables[0].pattern is not None
     if command.game is None and not named:
         raise InputError(f"{path} is a {form} file, which does not say its game: add --game threes or --game 2048")
     numbering = Numbering(command.base, command.first)
     network = command.network or command.patterns
-    done = import_model(path, games.get(command.game or "2048"), network, form, numbering, command.of)
+    done = import_model(path, games.get(command.game or games.DEFAULT_GAME), network, form, numbering, command.of)
     notes = [f"from a {done.form} file of {len(tables)} tables, numbered in base {done.base}"]
     if done.guessed:
         cells = ",".join(write_pattern(pattern) for pattern in done.model.network.patterns)

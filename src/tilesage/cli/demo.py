@@ -50,7 +50,7 @@ def run(command: Command) -> int:
     from tilesage.arena.evaluate import evaluate
     from tilesage.learning.runs import Run, read_metrics, stopping_cleanly
     from tilesage.search.agents import make_agent
-    from tilesage.values.files import open_model
+    from tilesage.values.files import load_model
     from tilesage.views.progress import TrainingView
 
     if command.games < 1:
@@ -75,7 +75,7 @@ def run(command: Command) -> int:
     if training.stopping:
         say(f"stopped; go on: {program()} train --resume {folder}", to_stderr=quiet)
         return 130
-    model = open_model(folder / "last.safetensors")
+    model = load_model(folder / "last.safetensors")
     result = evaluate(make_agent("greedy", model.game, model), command.games, command.seed, command.threads)
     if not result.complete:
         say(f"stopped; the run is kept: {program()} evaluate {folder}", to_stderr=quiet)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tilesage.arena.evaluate import Evaluation
     from tilesage.arena.records import Record
     from tilesage.search.agents import Agent
+    from tilesage.search.python_players import AgentError
 
 MOST_GAMES = 10**12
 
@@ -35,21 +36,24 @@ class Command:
     examples:
       tilesage evaluate --agent random --games 1000
       tilesage evaluate runs/first --agent best --games 100
+      tilesage evaluate --agent my_module:my_agent --games 100
       tilesage evaluate runs/first --games 1000 --save records.txt --json result.json
     """
 
     model: Annotated[str | None, tyro.conf.Positional] = None
     """A model file, a run folder, or the name of a model in the box."""
     game: str | None = None
-    """2048, threes or threes-phone; by default the game of the model."""
+    """The name of a game (tilesage games lists them); by default the game of the model."""
+    parameters: str = ""
+    """Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same."""
     agent: str = "greedy"
-    """Who plays: greedy, best, expectimax:3, mcts:400, rollouts:100, random, …"""
+    """Who plays: greedy, best, expectimax:3, mcts:400, …, or my_module:my_agent; tilesage agents lists them."""
     games: int = 1000
     """How many games."""
     seed: int = 1
     """The seed: the same games for the same seed, whatever the number of workers."""
     workers: int | None = None
-    """How many threads play; by default one a processor."""
+    """How many threads play (processes where the player is plain Python); by default one a processor."""
     on: Literal["local", "ray"] = "local"
     """Where: on this machine, or on a Ray cluster (pip install '.[scale]')."""
     ray_address: str | None = None
@@ -73,16 +77,32 @@ def run(command: Command) -> int:
         raise InputError(f"--games is a whole number up to {MOST_GAMES:,}, and --workers one from 1 on")
     if str(command.save) == command.json == "-":
         raise InputError("--save - and --json - would be mixed: give one of them a file")
-    agent = find_agent(command.agent, command.model, command.game)
+    agent = find_agent(command.agent, command.model, command.game, command.parameters)
     with _kept(command.save) as file:
 
         def keep(record: Record) -> None:
             if file:
                 file.write(format_record(record) + "\n")
 
-        result = _play(agent, command, keep if file else None)
+        result, failure = _played(agent, command, keep if file else None)
     report(result, command)
+    if failure is not None:
+        raise failure
     return 0 if result.complete else 130
+
+
+def _played(
+    agent: Agent, command: Command, keep: Callable[[Record], None] | None
+) -> tuple[Evaluation, AgentError | None]:
+    """All games; or those that somebody's own player finished, and what then went wrong with it."""
+    from tilesage.search.python_players import AgentError
+
+    try:
+        return _play(agent, command, keep), None
+    except AgentError as failure:
+        if failure.evaluation is None:
+            raise
+        return failure.evaluation, failure
 
 
 def _kept(save: Path | None) -> contextlib.AbstractContextManager[IO[Any] | None]:
@@ -129,8 +149,8 @@ def report(result: Evaluation, command: Command) -> None:
     statistics.timed_apart = False  # one compiled loop slides and places
     say(TABLES[command.style](statistics), to_stderr=aside)
     if command.style == "ours":
-        hands = "GPU" if command.device == "cuda" else "workers" if command.on == "ray" else "threads"
-        say(f"  {statistics.slides / result.seconds:,.0f} moves/s on {result.workers} {hands}", to_stderr=aside)
+        speed = statistics.slides / result.seconds
+        say(f"  {speed:,.0f} moves/s on {result.workers} {result.worker_kind}", to_stderr=aside)
     if command.save and not aside:
         say(f"records in {command.save}: {program()} referee {command.save}")
     if command.json:

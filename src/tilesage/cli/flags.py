@@ -10,8 +10,10 @@ import re
 import shutil
 import sys
 import textwrap
+from dataclasses import is_dataclass
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 import tyro
 
@@ -23,7 +25,7 @@ Command = TypeVar("Command")
 
 def parse(command: type[Command], name: str, words: list[str]) -> Command:
     """The command with its flags; a wrong one, or a `--json` that cannot be written, is an `InputError`."""
-    errors = io.StringIO()
+    errors, words = io.StringIO(), with_parameters(command, words)
     try:
         with contextlib.redirect_stderr(errors):
             found = tyro.cli(command, prog=f"tilesage {name}", description=command.__doc__, args=words)
@@ -33,6 +35,38 @@ def parse(command: type[Command], name: str, words: list[str]) -> Command:
         raise InputError(f"{_complaint(errors.getvalue())} (tilesage {name} --help lists the flags)") from None
     check_place(getattr(found, "json", None))
     return found
+
+
+def with_parameters(command: type[Command], words: list[str]) -> list[str]:
+    """Flags that are parameters of a game, such as --four-rate 0.2, as --parameters."""
+    own = names_of_flags(command)
+    given = {word.partition("=")[0][2:].replace("-", "_") for word in words if word.startswith("--")} - own
+    if "parameters" not in own or not given:
+        return words
+    from tilesage import games
+
+    named = [*words[:1], *(b for a, b in pairwise(words) if a == "--game")]
+    known = games.parameters_known([name for name in named if ":" in name])
+    rest, found = [], []
+    waiting = iter(words)
+    for word in waiting:
+        flag, equals, value = word.partition("=")
+        name = flag[2:].replace("-", "_")
+        if flag.startswith("--") and name in known & given:
+            found.append(f"{name}={value if equals else next(waiting, '')}")
+        elif flag == "--parameters":
+            found.append(value if equals else next(waiting, ""))
+        else:
+            rest.append(word)
+    return [*rest, "--parameters", ",".join(found)] if found else words
+
+
+def names_of_flags(command: type[Any]) -> set[str]:
+    """The fields of a command, and of the dataclasses in it."""
+    kinds = get_type_hints(command)
+    inner = (names_of_flags(kind) for kind in kinds.values() if is_dataclass(kind) and isinstance(kind, type))
+    own = {"help", *kinds, *chain.from_iterable(inner)}
+    return own | {f"no_{name}" for name in own}
 
 
 def check_place(where: str | None) -> None:

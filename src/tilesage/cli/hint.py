@@ -36,11 +36,13 @@ class Command:
     board: Annotated[str | None, tyro.conf.Positional] = None
     """The position."""
     agent: str = "best"
-    """Who gives advice: best, greedy, expectimax:3, expectimax:200ms, mcts:400, rollouts:100, …"""
+    """Who gives advice: best, greedy, expectimax:3, expectimax:200ms, mcts:400, …, or my_module:my_agent."""
     model: str | None = None
     """A model file, a run folder, or the name of a model in the box."""
     game: str | None = None
-    """2048, threes or threes-phone; by default the game of the model."""
+    """The name of a game (tilesage games lists them); by default the game of the model."""
+    parameters: str = ""
+    """Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same."""
     playouts: int = 0
     """Also finish this many games after each move, and tell their mean score and how many reached the next tile."""
     stdin: bool = False
@@ -59,7 +61,7 @@ def run(command: Command) -> int:
         raise InputError("--stdin answers on standard output: leave out the board and --json")
     if not command.stdin and command.board is None:
         raise InputError('which position? tilesage hint "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2", or --stdin')
-    agent = find_agent(command.agent, command.model, command.game)
+    agent = find_agent(command.agent, command.model, command.game, command.parameters)
     if command.stdin:
         return answer_lines(agent, command.playouts)
     state = agent.game.parse(command.board or "")

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from tilesage import games
 from tilesage.games import InputError
 
 from .flags import say
-from .players import find_agent
+from .players import find_agent, find_game
 
 if TYPE_CHECKING:
     from tilesage.search.agents import Agent
@@ -35,9 +34,11 @@ class Command:
     model: Annotated[str | None, tyro.conf.Positional] = None
     """The model that gives advice: a file, a run folder, or the name of a model in the box."""
     game: str | None = None
-    """2048, threes or threes-phone; by default the game of the model."""
+    """The name of a game (tilesage games lists them); by default the game of the model."""
+    parameters: str = ""
+    """Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same."""
     agent: str | None = None
-    """Who gives advice: best (the default), greedy, expectimax:3, mcts:400, …"""
+    """Who gives advice: best (the default), greedy, expectimax:3, mcts:400, …, or my_module:my_agent."""
     seed: int | None = None
     """The seed of the game; another one every time by default."""
     position: str | None = None
@@ -50,7 +51,7 @@ def run(command: Command) -> int:
     from tilesage.views.live import Adviser, Sitting, play
 
     agent = adviser(command)
-    game = agent.game if agent else games.get(command.game or "2048")
+    game = agent.game if agent else find_game(command.game, command.parameters)
     seeds = itertools.count(int(time.time()) if command.seed is None else command.seed)
     start = game.parse(command.position) if command.position else game.new(next(seeds))
     state = play(Sitting(start, lambda: game.new(next(seeds)), Adviser(agent) if agent else None), command.theme)
@@ -60,9 +61,9 @@ def run(command: Command) -> int:
 
 def adviser(command: Command) -> Agent | None:
     """Who is asked; a person can play without advice where no model is at hand and none was asked for."""
-    games.get(command.game or "2048")  # a wrong name is told before a missing model
+    find_game(command.game, command.parameters)  # a wrong name is told before a missing model
     try:
-        return find_agent(command.agent or "best", command.model, command.game)
+        return find_agent(command.agent or "best", command.model, command.game, command.parameters)
     except InputError:
         if command.agent or command.model:
             raise

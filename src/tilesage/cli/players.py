@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tilesage.games import Game
     from tilesage.search.agents import Agent
 
 
-def find_agent(spec: str, model: str | None, game: str | None) -> Agent:
-    """The model says which game, unless only the game is given; players that ask no network need no model."""
+def find_game(name: str | None, parameters: str = "") -> Game:
+    """The game of the flags --game and --parameters."""
     from tilesage import games
-    from tilesage.search.agents import make_agent, needs_model
-    from tilesage.values.files import open_model
 
-    if model is None and not needs_model(spec):
-        return make_agent(spec, games.get(game or "2048"))
-    found = open_model(model, game)
-    return make_agent(spec, found.game, found)
+    return games.get(name or games.DEFAULT_GAME, **games.parse_parameters(parameters))
+
+
+def find_agent(spec: str, model: str | None, game: str | None, parameters: str = "") -> Agent:
+    """The model says which game, unless only the game is given; a player in the current folder is found there."""
+    from tilesage.search.agents import agent
+    from tilesage.search.specs import is_from_outside
+    from tilesage.values.files import load_model
+
+    if is_from_outside(spec):
+        make_importable(os.getcwd())
+    rules = find_game(game, parameters) if game or parameters else None
+    if model is not None and parameters and not game:
+        rules = find_game(load_model(model).game.name, parameters)
+    return agent(spec, rules, model)
+
+
+def make_importable(folder: str) -> None:
+    """Modules in this folder can be imported, as with `python -m`."""
+    if folder not in sys.path and "" not in sys.path:
+        sys.path.insert(0, folder)

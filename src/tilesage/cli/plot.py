@@ -30,6 +30,8 @@ class Command:
     """Run folders, all of one game."""
     against: Literal["games", "moves", "seconds"] = "games"
     """What the curves run along."""
+    game: str | None = None
+    """Only for a game in a file of your own: my_module:my_game."""
     tile: int | None = None
     """The tile of the third panel; by default 2048 or 384."""
     names: str = ""
@@ -41,6 +43,8 @@ class Command:
 def run(command: Command) -> int:
     from tilesage.learning.runs import read_metrics
 
+    if command.game:
+        games.get(command.game)
     if not command.runs:
         raise InputError("plot what? give one run folder or more")
     names = [name.strip() for name in command.names.split(",")] if command.names else []
@@ -60,7 +64,7 @@ def run(command: Command) -> int:
 def tile_of(folder: Path, wanted: int | None) -> int:
     """The tile that is wanted, or that people ask for first in this run's game."""
     path = folder / "run.toml"
-    game = games.get(TrainConfig.read(path).game if path.exists() else "2048")
+    game = games.get(TrainConfig.read(path).game if path.exists() else games.DEFAULT_GAME)
     tiles = game.tiles[game.goal - 1 :]  # of which the metrics tell
     if wanted is not None and wanted not in tiles:
         raise InputError(f"--tile {wanted} is none of {', '.join(map(str, tiles))}")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from tilesage.games.errors import InputError
+from tilesage.games import InputError, parse_parameters
 
 from .flags import say, write_json
 
@@ -27,10 +27,10 @@ class Command:
 
     file: tyro.conf.Positional[Path]
     """Records, one game a line (docs/records.md); - reads them from standard input."""
-    game: Literal["auto", "2048", "threes", "threes-phone"] = "auto"
-    """Whose rules to apply; auto looks at the first line."""
-    four_rate: float = 0.1
-    """2048: the share of fours among the new tiles."""
+    game: str = "auto"
+    """Whose rules to apply (tilesage games lists them); auto looks at the first line."""
+    parameters: str = ""
+    """Parameters of these rules, such as four_rate=0.2; --four-rate 0.2 says the same."""
     speed: Annotated[float | None, tyro.conf.arg(metavar="OPS")] = None
     """Actions a second that the records must show; below it the course's points count 70 %."""
     style: Literal["ours", "course", "demo"] = "course"
@@ -51,10 +51,10 @@ def run(command: Command) -> int:
     verdict = judge(
         Path("/dev/stdin") if str(command.file) == "-" else command.file,
         command.game,
-        four_rate=command.four_rate,
         expected_ops=command.speed,
         significance=command.significance,
         workers=command.workers,
+        **parse_parameters(command.parameters),
     )
     if command.json != "-":
         say(verdict.text(command.style))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from tilesage import games
 from tilesage.games import InputError
 
 from .flags import say
@@ -36,6 +37,8 @@ class Command:
     """A file of game records."""
     game: str = "1"
     """Which game: its number in the file, from 1, or best for the one with the highest score."""
+    of: str | None = None
+    """Only for a game in a file of your own: my_module:my_game."""
     gif: Path | None = None
     """Write a GIF to this file."""
     mp4: Path | None = None
@@ -64,6 +67,8 @@ def run(command: Command) -> int:
     from tilesage.views.pictures import save
 
     check(command)
+    if command.of:
+        games.get(command.of)
     record, number = find(command.records, command.game)
     moments = moments_of(record)
     if not (command.gif or command.mp4 or command.png or command.svg):

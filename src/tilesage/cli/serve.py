@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tilesage import games
 from tilesage.games.errors import InputError
+
+from .players import find_agent
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -21,6 +24,7 @@ class Command:
 
     examples:
       tilesage serve
+      tilesage serve --agent my_module:my_agent
       tilesage serve --port 8000 --runs experiments --models downloads
       tilesage serve --host 0.0.0.0 --name lab.example.org --think 0.5
     """
@@ -31,8 +35,12 @@ class Command:
     """Port to listen on; 0 takes any free one."""
     runs: Path = Path("runs")
     """Folder of the trainings that are shown and started."""
+    agent: list[str] = field(default_factory=list)
+    """Further players that the page offers, such as my_module:my_agent; no visitor can name others."""
     models: list[Path] = field(default_factory=list)
     """Further folders with model files."""
+    game: list[str] = field(default_factory=list)
+    """Further games, in files of your own: my_module:my_game."""
     name: list[str] = field(default_factory=list)
     """Further host names by which the page may be opened, when it is served to others."""
     trainings: int | None = None
@@ -52,9 +60,13 @@ def run(command: Command) -> int:
         from tilesage.views.web.settings import Settings
     except ModuleNotFoundError as missing:
         raise InputError(f"the page needs {missing.name}: pip install '.[web]'") from None
+    for game in command.game:
+        games.get(game)
     for folder in command.models:
         if not folder.is_dir():
             raise InputError(f"{folder} is no folder of models")
+    for text in command.agent:
+        find_agent(text, None, None)
     if not 0 <= command.port < 65536:
         raise InputError(f"a port is a number from 0 to 65535, not {command.port}")
     if not 0 < command.think <= 3600 or command.visitors < 1:
@@ -63,6 +75,7 @@ def run(command: Command) -> int:
         host=command.host,
         port=command.port,
         runs=command.runs,
+        agents=tuple(command.agent),
         models=tuple(command.models),
         hosts=tuple(command.name),
         trainings=_trainings(command),

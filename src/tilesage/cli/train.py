@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from tilesage import games
 from tilesage.games.errors import InputError
 from tilesage.learning.config import TrainConfig
 
@@ -36,7 +37,7 @@ class Command:
     """
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GAME")] = ""
-    """2048 (which it is by default), threes or threes-phone."""
+    """The name of a game (tilesage games lists them), or my_module:my_game; 2048 by default."""
     config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=partial(TrainConfig, game=""))
     out: Path | None = None
     """The run folder; by default a new one in runs/."""
@@ -142,6 +143,8 @@ def go_on(command: Command, make: Maker) -> Run:
             "its --seconds, --games, --moves and --phases can be changed"
         )
     game, path = command.name or config.game, folder / "run.toml"
+    if game:
+        games.get(game)  # one in a file of its own is known from here on
     learnt = TrainConfig.read(path).game if game and path.exists() else game
     if learnt != game:
         raise InputError(f"{folder} learns {learnt}, not {game}")

@@ -28,9 +28,11 @@ class Command:
     model: Annotated[str | None, tyro.conf.Positional] = None
     """A model file, a run folder, or the name of a model in the box."""
     game: str | None = None
-    """2048, threes or threes-phone; by default the game of the model."""
+    """The name of a game (tilesage games lists them); by default the game of the model."""
+    parameters: str = ""
+    """Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same."""
     agent: str = "best"
-    """Who plays: best, greedy, expectimax:3, mcts:400, rollouts:100, random, …"""
+    """Who plays: best, greedy, expectimax:3, mcts:400, …, or my_module:my_agent."""
     seed: int = 1
     """The seed of the game."""
     position: str | None = None
@@ -46,8 +48,8 @@ def run(command: Command) -> int:
 
     if command.delay is not None and not 0 <= command.delay <= 3600:
         raise InputError(f"--delay is a number of seconds from 0 to 3600, not {command.delay:g}")
-    games.get(command.game or "2048")  # a wrong name is told before a missing model
-    agent = find_agent(command.agent, command.model, command.game)
+    games.get(command.game or games.DEFAULT_GAME)  # a wrong name is told before a missing model
+    agent = find_agent(command.agent, command.model, command.game, command.parameters)
     start = agent.game.parse(command.position) if command.position else agent.game.new(command.seed)
     watch(start, agent, command.delay, command.theme)
     return 0

@@ -95,4 +95,13 @@ def game() -> Game:
         summary="practice: lay 2048, 1024 and 512 below 4096, 8192 and 16384",
         rules=whole.rules._replace(start=start, slide=slide),
         parameters={},
+        takes={},
+        index_at=None,
+        highest_in=None,
+        symmetric=False,
+        second_rate=None,
+        scales=False,
+        downgrades=False,
+        practice=True,
+        given=LARGEST_LINK - GIVEN + 1,
     )

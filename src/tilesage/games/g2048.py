@@ -28,19 +28,19 @@ from .board import (
     count,
     empty_cells,
     largest_nibble,
-    nth_cell,
     tile_at,
     turn,
     turn_back,
     with_tile,
 )
-from .chance import below, chance_of, draw, low_half
 from .compiler import Array, compiled
-from .game import Game, Rules
+from .game import Game, Parameter, Rules
+from .new_tiles import new_tiles, no_draws
 
 FOUR_RATE = 0.1
 TILES = (0, *(2**e for e in range(1, 18)))
 HIGHEST = 17  # 131072: two of them would not merge
+REWARD_UNIT = 4  # every reward is a multiple of it, so that those of a row fit into 16 bits
 FULL_NIBBLE = np.uint64(15)
 FIRST_LARGE_REWARD = 65536  # no merge of tiles with a nibble of 15 earns less
 THREE = np.uint64(3)
@@ -76,7 +76,7 @@ def table_of(slide_one: Callable[[list[int]], tuple[list[int], int]]) -> Array:
     table = np.zeros(1 << 16, np.uint32)
     for row in range(1 << 16):
         slid, reward = slide_one([(row >> 4 * i) & 15 for i in range(4)])
-        table[row] = sum(min(tile, 15) << 4 * i for i, tile in enumerate(slid)) | (reward // 4) << 16
+        table[row] = sum(min(tile, 15) << 4 * i for i, tile in enumerate(slid)) | (reward // REWARD_UNIT) << 16
     table.setflags(write=False)
     return table
 
@@ -146,14 +146,6 @@ def slide(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Boa
 
 
 @compiled
-def draws(board: Board, aux: np.uint64, auxes: Array, probabilities: Array) -> int:
-    """2048 shows no hint: nothing is drawn."""
-    auxes[0] = aux
-    probabilities[0] = 1.0
-    return 1
-
-
-@compiled
 def largest(board: Board, aux: np.uint64) -> Whole:
     """The exponent of the largest tile."""
     tile = largest_nibble(board)
@@ -187,62 +179,43 @@ def sum_of_tiles(board: Board, aux: np.uint64) -> np.uint64:
     return total
 
 
-@cache
+def merged(one: int, other: int) -> int:
+    """The exponent that two tiles make, 0 if they do not merge."""
+    return one + 1 if one == other and 0 < one < HIGHEST else 0
+
+
 def game(four_rate: float = FOUR_RATE) -> Game:
-    """2048 with this share of fours among the new tiles."""
-    four = chance_of(four_rate)
+    """2048 with this share of fours among the new tiles; the same object for the same share."""
+    return _game(float(four_rate))
 
-    @compiled(inline=True)
-    def spawn(after: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64, Whole, np.uint64]:
-        """A 2 or a 4 on a random empty cell."""
-        bits, rng = draw(rng)
-        empty = empty_cells(after)
-        cell = nth_cell(empty, below(bits, count(empty)))
-        if low_half(bits) < four:
-            cell = cell << ONE
-        return after | cell, aux, np.int64(0), rng
 
-    @compiled
-    def deal(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
-        """One tile of the start."""
-        board, aux, _, rng = spawn(board, aux, rng)
-        return board, aux, rng
-
-    @compiled
-    def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
-        board, aux, rng = deal(ZERO, ZERO, rng)
-        return deal(board, aux, rng)
-
-    @compiled
-    def placements(after: Board, aux: np.uint64, boards: Array, auxes: Array, probabilities: Array) -> int:
-        """Every empty cell with a 2, then with a 4."""
-        empty, n = empty_cells(after), 0
-        cells = float(count(empty))
-        while empty != ZERO:
-            cell = empty & (ZERO - empty)
-            empty ^= cell
-            boards[n], auxes[n], probabilities[n] = after | cell, aux, (1.0 - four_rate) / cells
-            boards[n + 1], auxes[n + 1], probabilities[n + 1] = after | (cell << ONE), aux, four_rate / cells
-            n += 2
-        return n
-
-    name = "2048" if four_rate == FOUR_RATE else f"2048:{four_rate:g}"
+@cache
+def _game(four_rate: float) -> Game:
+    start, deal, spawn, placements = new_tiles(four_rate)
     return Game(
         name="2048",
-        key=name,
+        key="2048" if four_rate == FOUR_RATE else f"2048:{four_rate:g}",
         title="2048",
         summary="slide, merge equal tiles, a 2 or a 4 appears",
         tiles=TILES,
         goal=11,
         rows=row_table(),
-        rules=Rules(start, deal, slide, spawn, placements, draws, value_of_board, largest, sum_of_tiles),
+        rules=Rules(start, deal, slide, spawn, placements, no_draws, value_of_board, largest, sum_of_tiles),
         starting_tiles=2,
-        score_is_value=False,
         max_placements=32,
         max_draws=1,
         parameters={"four_rate": four_rate},
+        takes={"four_rate": Parameter("the share of fours among the new tiles")},
         write=write,
         read=read,
+        merged=merged,
+        index_at=exponent_at,
+        highest_in=lambda cells: cells + 1,
+        symmetric=True,
+        second_rate=four_rate,
+        row_unit=REWARD_UNIT,
+        scales=True,
+        downgrades=True,
     )
 
 

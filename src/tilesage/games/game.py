@@ -1,4 +1,8 @@
-"""What a game is: a name, its tiles, a row table, and nine compiled rules with the same signatures in every game."""
+"""What a game is: a name, its tiles, a row table, and nine compiled rules with the same signatures in every game.
+
+Whoever trains, searches or draws asks a game for its properties, never for its name. Those that have a default here
+say of a new game what is true of any; saying more of it makes some things possible (folding) or quicker (searching).
+"""
 
 from __future__ import annotations
 
@@ -32,11 +36,30 @@ class Rules(NamedTuple):
     sum_of_tiles: Callable[..., Any]  # (board, aux) -> the sum of the numbers on the tiles, which a slide keeps
 
 
+class Parameter(NamedTuple):
+    """A number of the rules that players may choose, such as the share of fours among the new tiles."""
+
+    about: str
+    low: float = 0.0
+    high: float = 1.0
+
+
+class Hint(NamedTuple):
+    """A game that shows its next tile: the lowest `bits` of aux hold its index, the smallest where it may be several.
+
+    The tiles 1, 2 and 3 may come from a bag or a deck of so many `copies` each, drawn without putting back.
+    """
+
+    bits: int
+    values: int = 1  # how many tiles a hint may leave open
+    copies: int = 0  # 0: no bag
+
+
 @dataclass(frozen=True, eq=False)
 class Game:
     """One rule set, ready to be played, learnt and searched."""
 
-    name: str
+    name: str  # what `games.get` finds it by
     key: str  # the name with its parameters, for compiled code
     title: str
     summary: str
@@ -45,12 +68,45 @@ class Game:
     rows: Array
     rules: Rules
     starting_tiles: int
-    score_is_value: bool  # the score is always the value of the board: new tiles count (Threes!)
     max_placements: int
     max_draws: int
     write: Callable[[np.uint64, np.uint64], tuple[list[int], dict[str, str]]] = field(repr=False)
     read: Callable[[list[int], dict[str, str]], tuple[np.uint64, np.uint64]] = field(repr=False)
-    parameters: Mapping[str, float] = field(default_factory=dict)
+    merged: Callable[[int, int], int] = field(repr=False)  # the index that two tiles make, 0 for none
+    score_is_value: bool = False  # the score is always the value of the board: new tiles count (Threes!)
+    slides_far: bool = True  # a tile slides as far as it goes; otherwise one cell at most
+    hint: Hint | None = None
+    parameters: Mapping[str, float] = field(default_factory=dict)  # as they are in this game
+    takes: Mapping[str, Parameter] = field(default_factory=dict)  # those that can be chosen
+
+    # Tiles past index 15, in games that have them: (board, aux, cell) -> index, compiled. Their nibble is 15 and aux
+    # holds the rest; it is 0 while there are none.
+    index_at: Callable[..., Any] | None = field(default=None, repr=False)
+    # What so many cells can make at most, as an index: larger tiles make a board impossible. None: nobody knows.
+    highest_in: Callable[[int], int] | None = field(default=None, repr=False)
+
+    # The eight symmetric boards of one with aux 0 are worth the same: slides and chance do not know directions.
+    symmetric: bool = False
+    # The new tile is index 1, or index 2 with this probability, on any empty cell alike, and a row slides on its own,
+    # by the table of rows: [65536] uint32, the new row in the low half, the reward divided by `row_unit` in the high.
+    second_rate: float | None = None
+    row_unit: int = 1
+
+    # Where a tile is missing, all larger ones may be one index smaller: the same game at a smaller scale.
+    scales: bool = False
+    # … so much the same that a search may think about the smaller board instead (Guei 2022).
+    downgrades: bool = False
+    # The practice of a part of another game: nobody plays it for its own sake. `given` is the smallest of the tiles
+    # that it may begin with beside the new ones.
+    practice: bool = False
+    given: int = 0
+
+    def __repr__(self) -> str:
+        parameters = "".join(f", {name}={value:g}" for name, value in self.parameters.items())
+        return f"Game({self.name!r}{parameters})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self.name, dict(self.parameters))
 
     def new(self, seed: int = 0) -> State:
         """A fresh game: a function of its seed."""
@@ -63,3 +119,10 @@ class Game:
         from .play import parse_state
 
         return parse_state(self, text)
+
+
+def _again(name: str, parameters: dict[str, float]) -> Game:
+    """The game that was pickled: its name and its parameters are all that is kept."""
+    from . import get
+
+    return get(name, **parameters)

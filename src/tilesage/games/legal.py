@@ -55,7 +55,7 @@ def moving_rows(game: Game) -> Array:
 @cache
 def legal_of(game: Game) -> Callable[..., Any]:
     """A compiled function (rows, moving, board, aux) -> the legal moves as four bits."""
-    slide = game.rules.slide
+    slide, in_aux = game.rules.slide, game.index_at is not None
 
     @compiled
     def slid(rows: Array, board: Board, aux: np.uint64) -> np.uint64:
@@ -68,7 +68,7 @@ def legal_of(game: Game) -> Callable[..., Any]:
 
     @compiled
     def legal(rows: Array, moving: Array, board: Board, aux: np.uint64) -> np.uint64:
-        if has_full_nibble(board):
+        if has_full_nibble(board) or (in_aux and aux != ZERO):
             return slid(rows, board, aux)
         across, along = rows_that_move(moving, board), rows_that_move(moving, transpose(board))
         return across | (along >> S3) | ((along & TWO) << ONE)

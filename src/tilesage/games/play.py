@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +22,11 @@ from .chance import seed_of
 from .compiler import Array
 from .errors import InputError
 from .game import Game
+from .legal import legal_moves
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+LEGAL = tuple(tuple(action for action in range(4) if bits >> action & 1) for bits in range(16))  # by four bits
+FIELDS = ("score", "moves", "seed", "rng")  # of a state, besides what its game writes
 FEW_ACTIONS = "up, right, down or left (or 0, 1, 2, 3)"
 
 
@@ -66,6 +70,10 @@ class Afterstate:
     def __str__(self) -> str:
         return grid(self.before.game, self.board, self.aux)
 
+    def __repr__(self) -> str:
+        board = text_of(self.before.game, self.board, self.aux)
+        return f"Afterstate({self.before.game.key!r}, {board!r}, {ACTIONS[self.action]}, reward={self.reward})"
+
 
 @dataclass(frozen=True)
 class State:
@@ -88,9 +96,10 @@ class State:
             found.append(Afterstate(self, action, np.uint64(after), np.uint64(aux), int(reward)) if legal else None)
         return tuple(found)
 
-    @property
+    @cached_property
     def legal(self) -> tuple[int, ...]:
-        return tuple(action for action, after in enumerate(self.slides) if after)
+        """The legal actions, ascending."""
+        return LEGAL[legal_moves(self.game, self.board, self.aux)]
 
     @property
     def over(self) -> bool:
@@ -135,14 +144,38 @@ class State:
 
     @property
     def text(self) -> str:
-        """One line that `game.parse` reads back: the rows as indices, then hint, bag or deck."""
-        indices, fields = self.game.write(self.board, self.aux)
-        digits = "".join(DIGITS[index] if index else "." for index in indices)
-        rows = "/".join(digits[i : i + 4] for i in range(0, 16, 4))
-        return " ".join([rows, *(f"{name}={value}" for name, value in fields.items())])
+        """The board in one line that `game.parse` reads back: the rows as indices, then hint, bag or deck.
+
+        Score and moves are not in it; `line` has all of a state.
+
+        >>> from tilesage import games
+        >>> state = games.get("2048").new(seed=1).play("left")
+        >>> state.text, state.game.parse(state.line) == state
+        ('..../2.../.1../....', True)
+        """
+        return text_of(self.game, self.board, self.aux)
+
+    @property
+    def line(self) -> str:
+        """`text` with score, moves and generator: `game.parse` makes this very state of it, and its future."""
+        return f"{self.text} score={self.score} moves={self.moves} rng={int(self.rng):x}"
 
     def __str__(self) -> str:
         return grid(self.game, self.board, self.aux)
+
+    def __repr__(self) -> str:
+        return f"State({self.game.key!r}, '{self.text} score={self.score} moves={self.moves}')"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return State, (self.game, self.board, self.aux, self.score, self.moves, self.rng)
+
+
+def text_of(game: Game, board: np.uint64, aux: np.uint64) -> str:
+    """A position in one line: the rows as indices, then hint, bag or deck."""
+    indices, fields = game.write(board, aux)
+    digits = "".join(DIGITS[index] if index else "." for index in indices)
+    rows = "/".join(digits[i : i + 4] for i in range(0, 16, 4))
+    return " ".join([rows, *(f"{name}={value}" for name, value in fields.items())])
 
 
 def _room(size: int) -> tuple[Array, Array, Array]:
@@ -182,22 +215,24 @@ def grid(game: Game, board: np.uint64, aux: np.uint64) -> str:
 
 
 def parse_state(game: Game, text: str) -> State:
-    """Read the compact form, or sixteen tile numbers; then `hint=`, `bag=`, `deck=`, `score=`, `seed=`."""
+    """Read the compact form, or sixteen tile numbers; then `hint=`, `bag=`, `deck=`, and those of FIELDS."""
     words = text.replace("|", " ").split()
     fields = dict(word.split("=", 1) for word in words if "=" in word)
-    unknown = set(fields) - {"hint", "bag", "deck", "score", "seed"}
+    unknown = set(fields) - {"hint", "bag", "deck", *FIELDS}
     if unknown:
-        raise InputError(
-            f"unknown word {sorted(unknown)[0]}= in a position: write hint=, bag=, deck=, score= or seed="
-        )
+        known = "hint=, bag=, deck=, score=, moves= or seed="
+        raise InputError(f"unknown word {sorted(unknown)[0]}= in a position: write {known}")
     board = " ".join(word for word in words if "=" not in word)
     state = State(game, *game.read(_cells_of(game, board), fields))
     if game.score_is_value:
         state = replace(state, score=int(game.rules.value_of_board(state.board, state.aux)))
-    score, seed = (_whole(fields, name) for name in ("score", "seed"))
+    score, moves, seed = (_whole(fields, name) for name in ("score", "moves", "seed"))
     if score is not None:
         state = replace(state, score=score)
-    return replace(state, rng=np.uint64(seed_of(np.uint64(seed or 0), np.uint64(1))))
+    if not re.fullmatch("[0-9a-f]{1,16}", fields.get("rng", "0")):
+        raise InputError(f"rng={fields['rng'][:40]} is no generator: copy it from the line of a state, or give seed=")
+    rng = int(fields["rng"], 16) if "rng" in fields else seed_of(np.uint64(seed or 0), np.uint64(1))
+    return replace(state, moves=moves or 0, rng=np.uint64(rng))
 
 
 def _whole(fields: dict[str, str], name: str) -> int | None:
@@ -211,7 +246,7 @@ def _whole(fields: dict[str, str], name: str) -> int | None:
 def _cells_of(game: Game, board: str) -> list[int]:
     compact = re.sub(r"[\s/]", "", board)
     numbers = [word for word in re.split(r"[\s,/]+", board.strip(" ,/")) if word]
-    if len(numbers) == 16 and all(re.fullmatch(r"\d{1,6}|\.|·|-", word) for word in numbers):
+    if len(numbers) == 16 and all(re.fullmatch(r"\d{1,9}|\.|·|-", word) for word in numbers):
         tiles = [int(word) if word.isdigit() else 0 for word in numbers]
         wrong = next((tile for tile in tiles if tile not in game.tiles), None)
         if wrong is not None:

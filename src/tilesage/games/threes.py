@@ -41,7 +41,7 @@ from .board import (
 from .chance import below, draw
 from .compiler import Array, compiled
 from .errors import InputError
-from .game import Game, Rules
+from .game import Game, Hint, Rules
 
 TILES = (0, 1, 2, 3, *(3 * 2**k for k in range(1, 12)))
 HIGHEST = 14  # 6144
@@ -273,6 +273,10 @@ def game() -> Game:
         max_draws=3,
         write=write,
         read=read,
+        merged=lambda one, other: merged(one, other, HIGHEST),
+        slides_far=False,
+        hint=Hint(bits=2, copies=1),
+        scales=True,
     )
 
 

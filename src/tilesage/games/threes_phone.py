@@ -46,11 +46,12 @@ from .board import (
 from .chance import below, chance_of, draw, low_half
 from .compiler import Array, compiled
 from .errors import InputError
-from .game import Game, Rules
+from .game import Game, Hint, Rules
 from .threes import (
     STARTING_TILES,
     entry_side,
     largest,
+    merged,
     row_table,
     slide_left,
     sum_of_tiles,
@@ -238,6 +239,10 @@ def game() -> Game:
         max_draws=10,  # three cards, seven windows beside a 12288
         write=write,
         read=read,
+        merged=lambda one, other: merged(one, other, HIGHEST),
+        slides_far=False,
+        hint=Hint(bits=4, values=3, copies=4),
+        scales=True,
     )
 
 

@@ -95,4 +95,13 @@ def game() -> Game:
         rows=row_table(),
         rules=whole.rules._replace(start=start, slide=slide),
         parameters={},
+        takes={},
+        index_at=None,
+        highest_in=None,
+        symmetric=False,
+        second_rate=None,
+        scales=False,
+        downgrades=False,
+        practice=True,
+        given=TARGET,
     )

@@ -11,10 +11,10 @@ from ..games.lazy import lazily
 
 if TYPE_CHECKING:
     from .config import TrainConfig
-    from .runs import Run, read_metrics, train
+    from .runs import Run, begin_training, read_metrics, train
     from .trainer import Tally, Trainer, make_trainer
 
-__all__ = ["Run", "Tally", "TrainConfig", "Trainer", "make_trainer", "read_metrics", "train"]
+__all__ = ["Run", "Tally", "TrainConfig", "Trainer", "begin_training", "make_trainer", "read_metrics", "train"]
 __getattr__ = lazily(
     __name__,
     {
@@ -22,6 +22,7 @@ __getattr__ = lazily(
         "Tally": ".trainer",
         "TrainConfig": ".config",
         "Trainer": ".trainer",
+        "begin_training": ".runs",
         "make_trainer": ".trainer",
         "read_metrics": ".runs",
         "train": ".runs",

@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..games import PRACTICE, get
+from ..games import DEFAULT_GAME, get, parse_parameters
 from ..games.disk import written
 from ..games.errors import InputError
+from ..games.outside import check_known
 from ..values.patterns import Network, parse_network
 from .schedules import Schedule, parse_schedule
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from ..games import Game
 
 GIGABYTE = 1 << 30
-FIRST_GIVEN = 12  # 4096, the smallest of the tiles with which a practice of 2048 begins
 MOST_ENTRIES = 1 << 32  # that the CPU's loops and merged copies of a network can name
 MOST = 1e18  # games, moves, seconds, points: beyond all use, and safe to count with
 
@@ -28,8 +28,8 @@ MOST = 1e18  # games, moves, seconds, points: beyond all use, and safe to count 
 class TrainConfig:
     """Everything that decides what a run learns. The same settings, seed and one thread: the same weights."""
 
-    game: str = "2048"
-    """2048, threes or threes-phone; 2048-walls and 2048-block practise the hardest part of 2048."""
+    game: str = DEFAULT_GAME
+    """A game (tilesage games lists them); 2048-walls and 2048-block practise the hardest part of 2048."""
     network: str = "4x6"
     """A name (tilesage networks lists them) or patterns such as 012345,456789."""
     rule: Literal["td", "tc"] = "tc"
@@ -73,8 +73,8 @@ class TrainConfig:
     """Where it runs."""
     seed: int = 1
     """The seed of chance."""
-    four_rate: float = 0.1
-    """2048: share of fours among the new tiles."""
+    parameters: str = ""
+    """Of the rules, in games that have some: four_rate=0.2, or --four-rate 0.2 (tilesage games lists them)."""
     block: int = 1000
     """Games that make one line of the metrics (50 times as many on the GPU)."""
     flight: int = 0
@@ -121,18 +121,20 @@ class TrainConfig:
             raise InputError("--flight goes with --device cuda: on the CPU each thread plays its own games")
         if not self.turned and not self.by_hint:
             raise InputError("--no-turned goes with --by-hint")
-        if self.game != "2048" and self.four_rate != TrainConfig.four_rate:
-            raise InputError(f"--four-rate is a rule of 2048, not of {self.game}")
-        if self.game in PRACTICE and self.start == "ahead":
-            raise InputError(f"{self.game} begins games in its own way: leave out --start ahead")
-        if self.game in PRACTICE and any(stage >= FIRST_GIVEN for stage in self.the_network.stages):
+        game = self.the_game
+        if not game.practice:
+            return
+        if self.start == "ahead":
+            raise InputError(f"{game.name} begins games in its own way: leave out --start ahead")
+        if any(stage >= game.given for stage in self.the_network.stages):
+            given, smaller = game.tiles[game.given], game.tiles[game.given - 1]
             raise InputError(
-                f"{self.game} begins with tiles from 4096 on: --stages are for smaller ones, such as 2048"
+                f"{game.name} begins with tiles from {given} on: --stages are for smaller ones, such as {smaller}"
             )
 
     @property
     def the_game(self) -> Game:
-        return get(self.game, four_rate=self.four_rate) if self.game == "2048" else get(self.game)
+        return get(self.game, **parse_parameters(self.parameters))
 
     @property
     def the_network(self) -> Network:
@@ -147,8 +149,8 @@ class TrainConfig:
             stages.append(names.index(word))
         if len(stages) > 6:
             raise InputError("at most six stages: each doubles the tables")
-        if stages and self.of == "states" and game.name != "2048":
-            raise InputError("stages of values of states are for 2048")
+        if stages and self.of == "states" and game.second_rate is None:
+            raise InputError(f"stages of values of states are for games such as 2048, not for {game.name}")
         network = parse_network(self.network, tuple(stages), self.by_hint, self._fold(game), self.turned, self.by_age)
         evaluator(game, network)
         return network
@@ -236,6 +238,7 @@ class TrainConfig:
             raise InputError(f"cannot read {path}: {error.strerror}") from None
         except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, numbers or nesting beyond all use
             raise InputError(f"{path} is not TOML: {error}") from None
+        check_known(str(found.get("game", "")), path)
         return cls(**checked(found, path))
 
 
@@ -313,6 +316,17 @@ def checked(found: dict[str, Any], path: Path | str) -> dict[str, Any]:
         if found.get(name, allowed[0]) not in allowed:
             raise InputError(f"{path}: {name} is one of {', '.join(allowed)}, not {found[name]!r}")
     return found
+
+
+def settings_of(given: dict[str, Any]) -> dict[str, Any]:
+    """The settings that somebody gave in Python, where rates and tiles may also be numbers.
+
+    >>> settings_of({"rate": 0.1, "stages": 4096, "seconds": 5})
+    {'rate': '0.1', 'stages': '4096', 'seconds': 5.0}
+    """
+    texts = {field.name for field in fields(TrainConfig) if isinstance(field.default, str)}
+    numbers = {name for name, value in given.items() if type(value) in (int, float)}
+    return checked({name: str(value) if name in texts & numbers else value for name, value in given.items()}, "train")
 
 
 def free_memory() -> int:

@@ -21,19 +21,22 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ..games.disk import written
 from ..games.errors import InputError
 from ..games.interrupts import postponed
-from ..values.files import Model, check_finite, map_tensor, read_header, save_model, write_tensors
-from .config import TrainConfig
+from ..values.files import Model, check_finite, load_model, map_tensor, read_header, save_model, write_tensors
+from .config import TrainConfig, settings_of
 from .trainer import Tally, Trainer, make_trainer
+
+if TYPE_CHECKING:
+    from ..games import Game
 
 CHECKPOINT = "tilesage-checkpoint"
 FILES = ("run.toml", "metrics.jsonl", "last.safetensors", "best.safetensors", "checkpoint.safetensors")
@@ -96,9 +99,22 @@ class Run:
         self.config, self.folder, self.every = config, folder, every
         self.progress = Progress()
         self.stopping = False
-        self.metrics: IO[str] | None = None
+        self.log: IO[str] | None = None  # metrics.jsonl
+        self.lines: list[dict[str, Any]] = []  # of metrics, where no folder keeps them
+        self.closed = False
+        self._result: Model | None = None
         self.lock: IO[str] | None = None
         self.trainer: Trainer
+
+    def __repr__(self) -> str:
+        p, name = self.progress, "" if self.folder is None else f"{str(self.folder)!r}: "
+        share = "done" if self.done >= 1 else f"{100 * self.done:.0f} % done"
+        return f"Run({name}{self.config.game}, {self.config.network}, {p.games:,} games, {share})"
+
+    def __fspath__(self) -> str:
+        if self.folder is None:
+            raise InputError("this run has no folder, it was begun without `out`: take its .model")
+        return str(self.folder)
 
     # --- beginning -------------------------------------------------------------------------------------------
 
@@ -122,7 +138,7 @@ class Run:
             run.trainer = make(config)  # what it refuses leaves no run behind
             if folder is not None:
                 config.write(folder / "run.toml")
-                run.metrics = (folder / "metrics.jsonl").open("w", encoding="utf-8")
+                run.log = (folder / "metrics.jsonl").open("w", encoding="utf-8")
         return run
 
     @classmethod
@@ -229,7 +245,7 @@ class Run:
         lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
         with written(path) as file:
             file.write(b"".join(lines[: self.progress.lines]))
-        self.metrics = path.open("a", encoding="utf-8")
+        self.log = path.open("a", encoding="utf-8")
 
     # --- the loop --------------------------------------------------------------------------------------------
 
@@ -252,13 +268,35 @@ class Run:
         """End the training after what is being learnt now."""
         self.stopping = True
 
+    def blocks(self) -> Iterator[dict[str, Any]]:
+        """Train, and hand out the metrics of every block of games as it ends. Whoever leaves the loop ends the run.
+
+        >>> run = begin_training("2048", network="tiny", games=40, block=20, threads=1)
+        >>> [line["games"] for line in run.blocks()]
+        [20, 40]
+        """
+        with contextlib.closing(self._steps()) as steps:
+            ended = object()
+            while True:
+                with postponed(self.stop):
+                    line = next(steps, ended)
+                if line is ended:
+                    return
+                if line:
+                    yield cast("dict[str, Any]", line)
+
     def _train(self, listener: Listener | None) -> None:
+        with contextlib.closing(self._steps()) as steps:
+            for line in steps:
+                if listener:
+                    listener(line or {}, self.progress)
+
+    def _steps(self) -> Generator[dict[str, Any] | None]:
+        """Learn to the end of the run, moment by moment; always ends with everything saved."""
         saved = time.monotonic()
         try:
             while self.done < 1 and not self.stopping:
-                line = self.step()
-                if listener:
-                    listener(line or {}, self.progress)
+                yield self.step()
                 if self.folder is not None and time.monotonic() - saved > self.every:
                     self.checkpoint()
                     saved = time.monotonic()
@@ -327,16 +365,33 @@ class Run:
         }
         if block.replays:
             line["replays"] = block.replays
-        if self.metrics:
-            self.metrics.write(json.dumps(line) + "\n")
-            self.metrics.flush()
+        if self.log:
+            self.log.write(json.dumps(line) + "\n")
+            self.log.flush()
+        else:
+            self.lines.append(line)
         p.lines += 1
         return line
 
     # --- saving ----------------------------------------------------------------------------------------------
 
+    @property
     def model(self) -> Model:
-        """The network as it is now."""
+        """The network as it is now; after training that of the folder, `last.safetensors`, if there is one."""
+        if not self.closed:
+            return self._model_now()
+        if self._result is None:
+            last = self.folder / "last.safetensors" if self.folder is not None else None
+            kept = last is not None and last.exists()
+            self._result = load_model(last, self.config.the_game) if kept else self._model_now()
+        return self._result
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """The figures of every block of games so far: games, moves, seconds, mean, max, reach, …"""
+        return self.lines if self.folder is None else read_metrics(self.folder)
+
+    def _model_now(self) -> Model:
         p = self.progress
         training = {
             "games": p.games,
@@ -355,7 +410,7 @@ class Run:
         """
         if self.folder is None:
             return
-        p, model = self.progress, self.model()
+        p, model = self.progress, self._model_now()
         last, best = self.folder / "last.safetensors", self.folder / "best.safetensors"
         first, better = not last.exists(), not best.exists()
         if p.recent.games and (p.recent.mean >= p.best or better):
@@ -377,9 +432,10 @@ class Run:
         write_tensors(self.folder / "checkpoint.safetensors", self.trainer.state(), metadata)
 
     def close(self) -> None:
-        if self.metrics:
+        self.closed = True
+        if self.log:
             with contextlib.suppress(OSError):  # a full disk has been reported already
-                self.metrics.close()
+                self.log.close()
         if self.lock:
             self.lock.close()
         closing = getattr(getattr(self, "trainer", None), "close", None)
@@ -458,8 +514,40 @@ def _checked_line(line: dict[str, Any]) -> dict[str, Any]:
     return line
 
 
-def train(config: TrainConfig, folder: Path | None = None, listener: Listener | None = None) -> Run:
-    """Train from beginning to end; `run.model()` is the result, `folder` keeps it."""
-    run = Run.begin(config, folder)
-    run.train(listener)
+def train(
+    game: str | Game | TrainConfig = TrainConfig.game,
+    out: Path | str | None = None,
+    on_block: Callable[[dict[str, Any]], None] | None = None,
+    checkpoint: float = EVERY,
+    **settings: Any,
+) -> Run:
+    """Learn to play a game, as `tilesage train` does: the same settings, and the same weights under a seed.
+
+    `settings` are those of `TrainConfig`, which are the flags of the command with the same defaults; say how long by
+    `seconds`, `games` or `moves`. `out` is the run folder, saved to every `checkpoint` seconds; without it nothing is
+    written, and the run is gone with the object. `on_block` is handed the metrics of every block of games. Ctrl-C
+    ends a training with everything saved.
+
+    >>> run = train("2048", network="tiny", rate=0.5, games=40, block=20, threads=1)
+    >>> run
+    Run(2048, tiny, 40 games, done)
+    >>> [line["games"] for line in run.metrics], run.model
+    ([20, 40], Model('unnamed': 2048, tiny, values of afterstates))
+    """
+    run = begin_training(game, out, checkpoint, **settings)
+    run.train(lambda line, progress: on_block(dict(line)) if on_block and line else None)
     return run
+
+
+def begin_training(
+    game: str | Game | TrainConfig = TrainConfig.game,
+    out: Path | str | None = None,
+    checkpoint: float = EVERY,
+    **settings: Any,
+) -> Run:
+    """A run that has not begun to learn: `run.blocks()` trains it block by block. For the settings see `train`."""
+    folder = None if out is None else Path(out)
+    if isinstance(game, TrainConfig):
+        return Run.begin(replace(game, **settings_of(settings)), folder, checkpoint)
+    named = {"game": game} if isinstance(game, str) else {"game": game.name, **game.parameters}
+    return Run.begin(TrainConfig(**settings_of(named | settings)), folder, checkpoint)

@@ -18,7 +18,7 @@ from ..values.patterns import Network
 SLOTS = 2  # games played in turn: while the memory answers for one, the other computes
 CANDIDATES = 4
 NO_GAME = -1  # as the length of an episode
-TILES = 32  # tallies by largest tile
+TILES = 36  # tallies by largest tile: as many as a record has characters for
 LONGEST = 1 << 17  # moves: more than any 2048 game can last
 LINE = 128  # bytes that a processor fetches together: two cache lines
 

@@ -28,32 +28,32 @@ LOWEST_STAGE = 3  # stages by smaller tiles could change with a new tile
 def expectation(game: Game, network: Network) -> Callable[..., Any]:
     """`expect(weights, seat, g, k) -> E[reward of chance + V(next)]` of candidate k."""
     ev = evaluator(game, network)
-    if game.name == "2048" and not any(stage < LOWEST_STAGE for stage in network.stages):
+    if game.second_rate is not None and not any(stage < LOWEST_STAGE for stage in network.stages):
         return _expectation_by_differences(game, ev)
     return _expectation_by_outcomes(game, ev)
 
 
 def _cell_bits(ev: Evaluator) -> tuple[Array, Array, Array]:
-    """[tables, cells] the bits of an index that belong to a cell, its lowest (a 2) and its next (a 4); 0: no cell."""
+    """[tables, cells] the bits of an index that belong to a cell, its lowest (tile 1), its next (2); 0: no cell."""
     tables = ev.layout.tables
     width = max(len(table.pattern) for table in tables)
-    masks, twos, fours = (np.zeros((len(tables), width), np.uint32) for _ in range(3))
+    masks, firsts, seconds = (np.zeros((len(tables), width), np.uint32) for _ in range(3))
     for t, table in enumerate(tables):
         for to, bit in enumerate(table.bits):
             if bit >= 0:
                 masks[t, bit // 4] |= np.uint32(1 << to)
                 if bit % 4 < 2:
-                    (twos, fours)[bit % 4][t, bit // 4] = 1 << to
-    return masks, twos, fours
+                    (firsts, seconds)[bit % 4][t, bit // 4] = 1 << to
+    return masks, firsts, seconds
 
 
 def _expectation_by_differences(game: Game, ev: Evaluator) -> Callable[..., Any]:
-    masks, twos, fours = _cell_bits(ev)
+    masks, firsts, seconds = _cell_bits(ev)
     begins = np.array([table.offset for table in ev.layout.tables], np.uint32)
     read, _ = reader(ev.network, ev.entries)
     tables, width, symmetries = len(ev.layout.tables), masks.shape[1], ev.network.symmetries
-    four_rate = np.float32(game.parameters["four_rate"])
-    two_rate, several, offset = np.float32(1) - four_rate, ev.network.sets > 1, ev.offset
+    second_rate = np.float32(game.second_rate or 0)
+    first_rate, several, offset = np.float32(1) - second_rate, ev.network.sets > 1, ev.offset
 
     @compiled
     def expect(weights: Array, seat: Seat, g: int, k: int) -> np.float32:
@@ -67,8 +67,8 @@ def _expectation_by_differences(game: Game, ev: Evaluator) -> Callable[..., Any]
                 total += weight
                 for c in range(width):
                     if masks[t, c] and not (entry - begins[t] - first) & masks[t, c]:
-                        change += two_rate * read(weights, entry + twos[t, c])
-                        change += four_rate * read(weights, entry + fours[t, c]) - weight
+                        change += first_rate * read(weights, entry + firsts[t, c])
+                        change += second_rate * read(weights, entry + seconds[t, c]) - weight
         return total + change / np.float32(count(empty_cells(after)))
 
     return expect

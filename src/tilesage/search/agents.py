@@ -1,72 +1,115 @@
-"""Players by name: what `--agent` means.
+"""Who plays: what all players have in common, and how one is made from a text, a function or an object.
 
-An agent chooses a move by a compiled `decide`, so that whole games run without Python, those with a time limit too.
-What it needs to remember while it plays (weights, tables, trees) is its `memory`; nothing in it changes what a player
-with a budget of work does in a position, except the tree that `mcts:…,leaf=value` keeps between the moves of a game.
+    agent("expectimax:3")                    a built-in player, with the model that comes with the package
+    agent("my_module:my_agent")              a function or an object in somebody's own file
+    agent(lambda state: state.legal[0])      any function from a position to a move
+
+A built-in player chooses by compiled code, so that whole games run without Python, those with a time limit too. What
+it needs to remember while it plays (weights, tables, trees) is its `memory`; nothing in it changes what a player with
+a budget of work does in a position, except the tree that `mcts:…,leaf=value` keeps between the moves of a game.
 """
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from tilesage import games
 from tilesage.games import Game, InputError, State
 from tilesage.games.board import Whole
 from tilesage.games.chance import below, draw, seed_of
-from tilesage.games.compiler import compiled
+from tilesage.games.compiler import Array, compiled
 
 from .kinds import NO_MOVE
-from .specs import parse_spec
+from .specs import Spec, is_from_outside, parse_spec
 
 if TYPE_CHECKING:
     from tilesage.values.files import Model
+    from tilesage.values.outside import OutsideValue
+
+    Value: TypeAlias = OutsideValue | Callable[..., Any]
+
+    from .python_players import Player
 
 Memory: TypeAlias = tuple[Any, ...]
+Source = TypeVar("Source")  # of values: a model, or a function in its place
 FOUR = np.uint64(4)
+CHOICE = np.uint64(1)  # the stream of a player's own dice in a position
 
 
-@dataclass(frozen=True)
-class Agent:
-    """A player of one game.
+class Thought(NamedTuple):
+    """What a player makes of a position."""
 
-    `decide(memory, board, aux, score, rng) -> (action, rng)` is compiled; the action is NO_MOVE when none is legal.
-    `values_of(memory, board, aux, score, rng, out)` fills the expected final score of each action, nan where illegal;
-    None for players that have no opinion.
+    action: int  # the move that it would make; NO_MOVE when the game is over
+    values: list[float | None]  # the expected final score of each action; None where illegal, or without an opinion
+
+
+class Agent(ABC):
+    """A player of one game, ready to be asked."""
+
+    spec: str  # as it is written, and what records and tables call it
+    game: Game
+    model: Model | None = None
+
+    @abstractmethod
+    def new_memory(self) -> Memory:
+        """What the player remembers during a game, or while many positions are asked."""
+
+    @abstractmethod
+    def think(self, state: State, memory: Memory | None = None) -> Thought:
+        """The move that the player makes here, and what each of the four moves is worth to it."""
+
+    def choose(self, state: State, memory: Memory | None = None) -> int:
+        """The move for this position; NO_MOVE when the game is over."""
+        return self.think(state, memory).action
+
+    def values(self, state: State, memory: Memory | None = None) -> list[float | None]:
+        """The expected final score of each of the four moves; None where illegal, or for a player without opinion."""
+        return self.think(state, memory).values
+
+    def __repr__(self) -> str:
+        model = f", model={self.model.name!r}" if self.model else ""
+        return f"Agent({self.spec!r}, game={self.game.name!r}{model})"
+
+
+@dataclass(frozen=True, repr=False)
+class CompiledAgent(Agent):
+    """A player that compiled loops can ask.
+
+    `decide(memory, board, aux, score, rng, values) -> (action, rng)` returns the move that the player makes, and
+    fills `values` with the expected final score of each action, nan where illegal; a player without opinion leaves
+    them.
     """
 
     spec: str
     game: Game
     decide: Callable[..., Any]
-    new_memory: Callable[[], Memory]
-    values_of: Callable[..., Any] | None = None
+    memory_maker: Callable[[], Memory]
     model: Model | None = None
 
-    def choose(self, state: State, memory: Memory | None = None) -> int:
-        """The move for this position; NO_MOVE when the game is over."""
-        rng = np.uint64(seed_of(state.rng, np.uint64(1)))
+    def new_memory(self) -> Memory:
+        return self.memory_maker()
+
+    def think(self, state: State, memory: Memory | None = None) -> Thought:
+        values, rng = np.full(4, np.nan), np.uint64(seed_of(state.rng, CHOICE))
         memory = self.new_memory() if memory is None else memory
-        return int(self.decide(memory, state.board, state.aux, state.score, rng)[0])
-
-    def values(self, state: State, memory: Memory | None = None) -> list[float | None]:
-        """The expected final score of each of the four moves; None where illegal, or for a player without opinion."""
-        out = np.full(4, np.nan)
-        if self.values_of is not None:
-            rng = np.uint64(seed_of(state.rng, np.uint64(1)))
-            memory = self.new_memory() if memory is None else memory
-            self.values_of(memory, state.board, state.aux, state.score, rng, out)
-        return [None if np.isnan(value) else float(value) for value in out]
+        action = int(self.decide(memory, state.board, state.aux, state.score, rng, values)[0])
+        return Thought(action, [None if math.isnan(value) else value for value in values.tolist()])
 
 
-def random_agent(game: Game) -> Agent:
+def random_agent(spec: Spec, game: Game, model: Model | None = None) -> Agent:
     """Any legal move with equal chance."""
     slide = game.rules.slide
 
     @compiled(title=f"the random player of {game.title}")
     def decide(
-        memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64
+        memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64, values: Array
     ) -> tuple[Whole, np.uint64]:
         (rows,) = memory
         tried = np.int64(0)
@@ -79,36 +122,76 @@ def random_agent(game: Game) -> Agent:
                 tried |= np.int64(1) << action
         return NO_MOVE, rng
 
-    return Agent("random", game, decide, lambda: (game.rows,))
+    return CompiledAgent(spec.text, game, decide, lambda: (game.rows,))
 
 
-def make_agent(spec: str, game: Game, model: Model | None = None) -> Agent:
-    """The player that `spec` describes; those that need values take them from `model`."""
-    from . import players
+def make_agent(spec: str, game: Game, model: Model | Value | None = None) -> Agent:
+    """The built-in player that `spec` describes; one that asks for values reads `model`. Imports nobody's module.
+
+    `model` is a network of ours, or any function that says what boards are worth (values/outside.py).
+    """
+    from tilesage.values.outside import OutsideValue, adapted
 
     wanted = parse_spec(spec)
-    if wanted.name == "random":
-        return random_agent(game)
-    if wanted.name == "rollouts":
-        return players.rollouts_agent(wanted, game)
-    if not wanted.needs_model:
-        return players.uct_agent(wanted, game)
-    known = need_model(spec, model)
-    if wanted.name == "mcts":
-        return players.mcts_agent(wanted, game, known)
-    if wanted.name == "greedy" and "downgrade" not in wanted.options:
-        from .greedy import greedy_agent
+    if wanted.needs_model and (isinstance(model, OutsideValue) or callable(model)):
+        from .asking import outside_agent
 
-        return greedy_agent(game, known)
-    return players.expectimax_agent(wanted, game, known)
+        return outside_agent(wanted, game, adapted(model))
+    return wanted.row.build(wanted, game, need_model(spec, model) if wanted.needs_model else None)  # type: ignore[arg-type]
 
 
-def need_model(spec: str, model: Model | None) -> Model:
+def agent(
+    player: str | Agent | Player | Callable[[State], int | str],
+    game: Game | str | None = None,
+    model: Model | Path | str | None = None,
+) -> Agent:
+    """Anything that can play: a text such as "expectimax:3" or "my_module:my_agent", a function, an object.
+
+    `model` is a model, a file, a run folder or the name of a built-in one. A player that asks a network reads the
+    built-in model of the game where none is given. Without a game it is that of the model, or 2048.
+
+    >>> agent("mcts:100", "threes")
+    Agent('mcts:100', game='threes')
+    >>> corner = agent(lambda state: state.legal[-1])
+    >>> corner.choose(corner.game.parse("2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2"))
+    3
+    """
+    from .python_players import python_agent
+
+    rules = games.get(game) if isinstance(game, str) else game
+    if isinstance(player, str) and not is_from_outside(player):
+        return _built_in(player, rules, model)
+    if model is not None:
+        raise InputError(f"{player} reads no model of ours: leave it out, and name the game instead")
+    if isinstance(player, Agent):
+        if rules and rules.key != player.game.key:
+            raise InputError(f"{player.spec} was made for {player.game.key}: leave the game out")
+        return player
+    return python_agent(player, rules or games.get(games.DEFAULT_GAME))
+
+
+def _built_in(text: str, game: Game | None, model: Model | Path | str | None) -> Agent:
+    """A player of the registry; a model that it would not read is refused."""
+    from tilesage.values.files import Model, load_model
+
+    if not needs_model(text):
+        if model is not None:
+            raise InputError(
+                f"{text} reads no model: leave it out, or let a player that reads one play, such as greedy"
+            )
+        return make_agent(text, game or games.get(games.DEFAULT_GAME))
+    known = model if isinstance(model, Model) else load_model(model, game)
+    if game and game.name != known.game.name:
+        raise InputError(f"this model plays {known.game.name}, not {game.name}")
+    return make_agent(text, game or known.game, known)
+
+
+def need_model(spec: str, model: Source | None) -> Source:
     if model is None:
         raise InputError(f"{spec} needs a model: give a model file, a run folder, or the name of a model in the box")
     return model
 
 
 def needs_model(spec: str) -> bool:
-    """Does this player ask a network?"""
-    return spec != "human" and parse_spec(spec).needs_model
+    """Does this built-in player ask a network?"""
+    return parse_spec(spec).needs_model

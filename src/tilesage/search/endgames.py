@@ -38,6 +38,7 @@ from .kinds import Number
 
 Chain: TypeAlias = tuple[int, ...]  # the cells of the links, the largest link first
 
+SOLVED = ("2048",)  # the games whose endgames these are
 SNAKE: Chain = (0, 1, 2, 3, 7, 6)
 FEWEST = 5  # links
 BLOCK: Chain = block.CELLS

@@ -25,13 +25,13 @@ import numpy as np
 
 from tilesage.games import Game
 from tilesage.games.board import Board, smallest_symmetric
-from tilesage.games.chance import mix
+from tilesage.games.chance import LOW_32, mix
 from tilesage.games.compiler import Array, compiled
+from tilesage.values.functions import Notes, ValueFunction, make_placed_value, make_weigh
 
 from .clock import now
 from .kinds import NO_MOVE, Number
 from .last_layer import ALIVE, both_ways, make_best_leaf, make_last_layer
-from .leaves import Leaves, Notes, make_placed_value
 
 MOST_LAYERS = 12
 # Deepening by probability: two rounds by layers, then rounds that follow rarer paths. One that goes down to RARER of
@@ -48,7 +48,7 @@ class Desk(NamedTuple):
     """Everything one search works on."""
 
     rows: Array
-    lines: Array  # [2, 65536] the rows of 2048 slid left and right
+    lines: Array  # [2, 65536] the rows slid left and right, in games whose last layer goes line by line
     weights: Any
     notes: Notes
     boards: Array  # [layers, placements] uint64
@@ -65,13 +65,13 @@ class Desk(NamedTuple):
     limits: Array  # [2] float64: nodes, and the time at which to stop
 
 
-def new_desk(game: Game, leaves: Leaves, table_bits: int, width: int = MOVES) -> Desk:
+def new_desk(game: Game, leaves: ValueFunction, table_bits: int, width: int = MOVES) -> Desk:
     """Room for a search with a table of 2^bits entries that follows so many moves below the root."""
     entries, shape = 1 << table_bits, (MOST_LAYERS + 1, game.max_placements)
     hint_shape = (MOST_LAYERS + 1, game.max_draws)
     return Desk(
         game.rows,
-        both_ways(game.rows) if game.name == "2048" else np.zeros((2, 1), np.uint32),
+        both_ways(game.rows) if game.second_rate is not None else np.zeros((2, 1), np.uint32),
         leaves.weights,
         leaves.new_notes(),
         np.zeros(shape, np.uint64),
@@ -94,21 +94,6 @@ class Expectimax(NamedTuple):
 
     root_values: Callable[..., Any]  # (desk, board, aux, layers, prune, out)
     deepen: Callable[..., Any]  # (desk, board, aux, nodes, seconds, prune, out) -> rounds
-
-
-def make_weigh(game: Game, leaves: Leaves) -> Callable[..., Any]:
-    """`weigh(desk, board, aux, out)`: what the network says of each move, r + V; -inf where illegal."""
-    slide, after_value = game.rules.slide, leaves.after_value
-
-    @compiled
-    def weigh(desk: Desk, board: Board, aux: np.uint64, out: Array) -> None:
-        for action in range(MOVES):
-            after, after_aux, reward = slide(desk.rows, board, aux, action)
-            out[action] = -math.inf
-            if after != board:
-                out[action] = reward + after_value(desk.weights, desk.notes, after, after_aux)
-
-    return weigh
 
 
 @compiled
@@ -135,7 +120,7 @@ def make_position_key(game: Game) -> Callable[..., Any]:
 
     Sums of float32 depend on the orientation; and what `aux` says of directions and cells is not symmetric.
     """
-    symmetric = game.name == "2048"
+    symmetric = game.symmetric
 
     @compiled
     def position_key(after: Board, aux: np.uint64) -> Board:
@@ -144,7 +129,7 @@ def make_position_key(game: Game) -> Callable[..., Any]:
     return position_key
 
 
-def make_expect(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Callable[..., Any]:
+def make_expect(game: Game, leaves: ValueFunction, use_table: bool, narrow: bool) -> Callable[..., Any]:
     """`expect(desk, after, aux, layers, share, prune)`: the value of an afterstate, `layers` moves deep.
 
     It is reached with probability `share`; what is less likely than `prune` is left to the network: the last layer
@@ -157,14 +142,17 @@ def make_expect(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Ca
         make_best_leaf(game, leaves),
     )
     placed_value, position_key, weigh = make_placed_value(game), make_position_key(game), make_weigh(game, leaves)
+    tiles_in_aux = game.index_at is not None  # it may fill all 64 bits
 
     @compiled
     def expect(desk: Desk, after: Board, aux: np.uint64, layers: Number, share: Number, prune: Number) -> Number:
         if layers <= 0:
             return after_value(desk.weights, desk.notes, after, aux)
         after = position_key(after, aux)
-        stamp = aux | np.uint64(layers) << S32 | np.uint64(desk.meter[GENERATION]) << S40
+        stamp = (aux & LOW_32) | np.uint64(layers) << S32 | np.uint64(desk.meter[GENERATION]) << S40
         key = after ^ mix(np.uint64(share * SHARES)) if prune > 0.0 else after  # how much is pruned depends on it
+        if tiles_in_aux:
+            key ^= mix(aux >> S32)
         entry = mix(key ^ stamp) & np.uint64(desk.keys.size - 1)
         if use_table and desk.keys[entry] == key and desk.stamps[entry] == stamp:
             return desk.values[entry]
@@ -184,7 +172,7 @@ def make_expect(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Ca
                         value += p * best_leaf(desk, board, hint)
                         continue
                     if narrow:
-                        weigh(desk, board, hint, worths)
+                        weigh(desk.rows, desk.weights, desk.notes, board, hint, worths)
                     for action in range(MOVES):
                         if narrow and not among_best(worths, action, desk.width[0]):
                             continue
@@ -204,7 +192,7 @@ def make_expect(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Ca
     return expect
 
 
-def make_root_values(game: Game, leaves: Leaves, use_table: bool, narrow: bool) -> Callable[..., Any]:
+def make_root_values(game: Game, leaves: ValueFunction, use_table: bool, narrow: bool) -> Callable[..., Any]:
     """`root_values(desk, board, aux, layers, prune, out)`: the value of each move, nan where illegal."""
     slide, expect = game.rules.slide, make_expect(game, leaves, use_table, narrow)
 
@@ -267,7 +255,7 @@ def make_deepen(root_values: Callable[..., Any], narrow: bool) -> Callable[..., 
     return deepen
 
 
-def make_expectimax(game: Game, leaves: Leaves, use_table: bool = True, narrow: bool = False) -> Expectimax:
+def make_expectimax(game: Game, leaves: ValueFunction, use_table: bool = True, narrow: bool = False) -> Expectimax:
     """The searches, compiled for this game and these leaves."""
     root_values = make_root_values(game, leaves, use_table, narrow)
     return Expectimax(root_values, make_deepen(root_values, narrow))

@@ -6,38 +6,36 @@ chance may do; r' is what the tile that lands is worth.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tilesage.games import Game
 from tilesage.games.board import Whole
 from tilesage.games.compiler import Array, compiled
 from tilesage.values.files import Model
+from tilesage.values.outside import value_function
 
-from .agents import Agent, Memory
+from .agents import Agent, CompiledAgent, Memory
 from .kinds import NO_MOVE
-from .leaves import network_leaves
 
 
 def greedy_agent(game: Game, model: Model) -> Agent:
-    slide, leaves = game.rules.slide, network_leaves(model)
+    slide, leaves = game.rules.slide, value_function(model, game)
     worth = leaves.after_value
 
-    @compiled(title=f"the values of {game.title} on {model.network.name}")
-    def values_of(memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
-        for action in range(4):
-            after, after_aux, reward = slide(memory[0], board, aux, action)
-            if after != board:
-                out[action] = score + reward + worth(memory[1], memory[2], after, after_aux)
-
-    @compiled(title=f"the greedy player of {game.title} on {model.network.name}")
+    @compiled(title=f"the greedy player of {game.title} on {leaves.name}")
     def decide(
-        memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64
+        memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64, values: Array
     ) -> tuple[Whole, np.uint64]:
         best, chosen = np.float32(0), NO_MOVE
         for action in range(4):
             after, after_aux, reward = slide(memory[0], board, aux, action)
+            values[action] = math.nan
             if after != board:
-                value = np.float32(reward) + np.float32(worth(memory[1], memory[2], after, after_aux))
+                expected = worth(memory[1], memory[2], after, after_aux)
+                values[action] = score + reward + expected
+                value = np.float32(reward) + np.float32(expected)
                 if chosen == NO_MOVE or value > best:
                     best, chosen = value, action
         return chosen, rng
@@ -45,4 +43,4 @@ def greedy_agent(game: Game, model: Model) -> Agent:
     def new_memory() -> Memory:
         return game.rows, leaves.weights, leaves.new_notes()
 
-    return Agent("greedy", game, decide, new_memory, values_of, model)
+    return CompiledAgent("greedy", game, decide, new_memory, model)

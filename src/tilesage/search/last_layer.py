@@ -10,15 +10,15 @@ import numpy as np
 from tilesage.games import Game
 from tilesage.games.board import LOW_BITS, ONE, ROW, S3, S16, TWO, ZERO, Board, count, empty_cells, transpose
 from tilesage.games.compiler import Array, compiled
+from tilesage.values.functions import ValueFunction, make_placed_value
 
 from .kinds import Number
-from .leaves import Leaves, make_placed_value
 
 LAST = 1  # its row of a desk's room
 ALIVE = 1.0  # what being able to move is worth
 
 
-def make_best_leaf(game: Game, leaves: Leaves) -> Callable[..., Any]:
+def make_best_leaf(game: Game, leaves: ValueFunction) -> Callable[..., Any]:
     """`best_leaf(desk, board, aux)`: the value of a position by its best move, by the network's word."""
     slide, after_value = game.rules.slide, leaves.after_value
 
@@ -35,7 +35,7 @@ def make_best_leaf(game: Game, leaves: Leaves) -> Callable[..., Any]:
     return best_leaf
 
 
-def make_last_layer(game: Game, leaves: Leaves) -> Callable[..., Any]:
+def make_last_layer(game: Game, leaves: ValueFunction) -> Callable[..., Any]:
     """`last_layer(desk, after, aux)`: the expectation of the best r + value after one more move."""
     placements, draws, best_leaf = game.rules.placements, game.rules.draws, make_best_leaf(game, leaves)
     reads_hint, placed_value = leaves.reads_hint, make_placed_value(game)
@@ -54,22 +54,22 @@ def make_last_layer(game: Game, leaves: Leaves) -> Callable[..., Any]:
                 value += shares[i] * best_leaf(desk, boards[i], auxes[i])
         return value
 
-    return make_line_layer(game, leaves, last_layer) if game.name == "2048" else last_layer
+    return make_line_layer(game, leaves, last_layer) if game.second_rate is not None else last_layer
 
 
 @compiled
 def has_full_nibble(board: Board) -> bool:
-    """A 32768 or more is on the board, so that a slide may need `aux`."""
+    """A tile of index 15 or more is on the board, so that a slide may need `aux`."""
     return bool((board & (board >> ONE) & (board >> TWO) & (board >> S3) & LOW_BITS) != ZERO)
 
 
-def make_line_layer(game: Game, leaves: Leaves, plain: Callable[..., Any]) -> Callable[..., Any]:
-    """The last layer of 2048, line by line.
+def make_line_layer(game: Game, leaves: ValueFunction, plain: Callable[..., Any]) -> Callable[..., Any]:
+    """The last layer of games in which any empty cell gets a tile of index 1 or 2, line by line.
 
     A new tile changes one row and one column, and the other lines slide as they would without it. So every direction
     is slid once, and for each empty cell one line is looked up; tiles that slide to the same place share a leaf.
     """
-    after_value, four_rate = leaves.after_value, game.parameters["four_rate"]
+    after_value, second_rate, unit = leaves.after_value, game.second_rate or 0.0, game.row_unit
 
     @compiled
     def one_direction(desk: Any, table: Array, board: Board, empty: np.uint64, upright: bool, best: Array) -> None:
@@ -80,7 +80,7 @@ def make_line_layer(game: Game, leaves: Leaves, plain: Callable[..., Any]) -> Ca
             row = (board >> shift) & ROW
             entry = np.uint64(table[row])
             slid |= (entry & ROW) << shift
-            reward += np.int64(entry >> S16) << 2
+            reward += np.int64(entry >> S16) * unit
             moving += (entry & ROW) != row
         for i in range(4):
             shift = np.uint64(16 * i)
@@ -90,7 +90,7 @@ def make_line_layer(game: Game, leaves: Leaves, plain: Callable[..., Any]) -> Ca
             row = (board >> shift) & ROW
             entry = np.uint64(table[row])
             others_move = moving - ((entry & ROW) != row) > 0
-            others_reward = reward - (np.int64(entry >> S16) << 2)
+            others_reward = reward - np.int64(entry >> S16) * unit
             others = slid & ~(ROW << shift)
             for tile in range(2):
                 last, value = ROW, 0.0
@@ -109,7 +109,7 @@ def make_line_layer(game: Game, leaves: Leaves, plain: Callable[..., Any]) -> Ca
                             leaf = transpose(leaf)
                         value = max(after_value(desk.weights, desk.notes, leaf, ZERO), 0.0) + ALIVE
                         last = line
-                    gained = value + (others_reward + (np.int64(entry >> S16) << 2))
+                    gained = value + (others_reward + np.int64(entry >> S16) * unit)
                     j = np.int64(count(cell - ONE & LOW_BITS))
                     place = (4 * j + i if upright else 4 * i + j) + 16 * tile
                     best[place] = max(best[place], gained)
@@ -125,17 +125,17 @@ def make_line_layer(game: Game, leaves: Leaves, plain: Callable[..., Any]) -> Ca
         for side in range(2):
             one_direction(desk, desk.lines[side], after, empty, False, best)
             one_direction(desk, desk.lines[side], turned, turned_empty, True, best)
-        twos, fours = 0.0, 0.0
+        firsts, seconds = 0.0, 0.0
         for cell in range(16):
-            twos += best[cell]
-            fours += best[16 + cell]
-        return ((1.0 - four_rate) * twos + four_rate * fours) / float(count(empty))
+            firsts += best[cell]
+            seconds += best[16 + cell]
+        return ((1.0 - second_rate) * firsts + second_rate * seconds) / float(count(empty))
 
     return line_layer
 
 
 def both_ways(rows: Array) -> Array:
-    """[2, 65536] the row table of 2048, sliding left and sliding right."""
+    """[2, 65536] a table of rows, sliding left and sliding right."""
 
     def mirrored(row: Array) -> Array:
         return (row & 0xF) << 12 | (row & 0xF0) << 4 | (row & 0xF00) >> 4 | (row & 0xF000) >> 12

@@ -20,10 +20,10 @@ import numpy as np
 from tilesage.games import Game
 from tilesage.games.board import Board
 from tilesage.games.compiler import Array, compiled
+from tilesage.values.functions import Notes, ValueFunction
 
 from .clock import now
 from .kinds import NO_MOVE, Number
-from .leaves import Leaves, Notes
 
 ROOT = 0
 NO_NODE = -1
@@ -68,11 +68,14 @@ class Mcts(NamedTuple):
     """The compiled search of a game on some leaves."""
 
     search: Callable[..., Any]  # (rows, weights, notes, tree, board, aux, rng, iterations, seconds, c) -> rng
+    begin: Callable[..., Any]  # (rows, weights, notes, tree, board, aux, iterations)
+    descend: Callable[..., Any]  # (rows, tree, rng, c) -> depth, new, board, aux, rng
+    iterate: Callable[..., Any]  # (rows, weights, notes, tree, rng, c) -> rng
     root_values: Callable[..., Any]  # (tree, out)
     most_visited: Callable[..., Any]  # (tree) -> action
 
 
-def make_mcts(game: Game, leaves: Leaves) -> Mcts:
+def make_mcts(game: Game, leaves: ValueFunction) -> Mcts:
     """The search, compiled for this game and these leaves."""
     slide, spawn, after_value = game.rules.slide, game.rules.spawn, leaves.after_value
     keep_below = make_keep_below()
@@ -120,11 +123,13 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
             child = np.int64(tree.siblings[child])
         return child
 
-    @compiled
-    def iterate(rows: Array, weights: Any, notes: Notes, tree: Tree, rng: np.uint64, c: float) -> np.uint64:
-        """One walk down and back up."""
+    @compiled(inline=True)
+    def descend(
+        rows: Array, tree: Tree, rng: np.uint64, c: float
+    ) -> tuple[Number, bool, Board, np.uint64, np.uint64]:
+        """Select moves down to a position that is new, or to the end of a game; `tree.path` is the way there."""
         node: Number = np.int64(ROOT)
-        depth, value = 0, 0.0
+        depth, board, aux = 0, tree.boards[ROOT], tree.auxes[ROOT]
         while depth < DEEPEST:
             action = select(tree, node, c)
             if action == NO_MOVE:
@@ -135,11 +140,20 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
             depth += 1
             child = outcome(tree, node, action, board, aux)
             if child == NO_NODE:
-                tree.siblings[tree.meter[SIZE]] = tree.outcomes[node, action]
-                tree.outcomes[node, action] = tree.meter[SIZE]
-                value = add(rows, weights, notes, tree, board, aux)
-                break
+                return depth, True, board, aux, rng
             node = child
+        return depth, False, board, aux, rng
+
+    @compiled
+    def iterate(rows: Array, weights: Any, notes: Notes, tree: Tree, rng: np.uint64, c: float) -> np.uint64:
+        """One walk down and back up: a new position is added, and what it is worth is backed up with the rewards."""
+        depth, new, board, aux, rng = descend(rows, tree, rng, c)
+        value = 0.0
+        if new:
+            node, action = tree.path[depth - 1, 0], tree.path[depth - 1, 1]
+            tree.siblings[tree.meter[SIZE]] = tree.outcomes[node, action]
+            tree.outcomes[node, action] = tree.meter[SIZE]
+            value = add(rows, weights, notes, tree, board, aux)
         while depth > 0:
             depth -= 1
             node, action = tree.path[depth, 0], tree.path[depth, 1]
@@ -148,6 +162,17 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
             tree.counts[node, action] += 1.0
             tree.totals[node, action] += value
         return rng
+
+    @compiled
+    def begin(
+        rows: Array, weights: Any, notes: Notes, tree: Tree, board: Board, aux: np.uint64, iterations: int
+    ) -> None:
+        """The tree of this position: what is known of it from the move before, unless so many more have no room."""
+        room = tree.boards.size
+        if not keep_below(tree, board, aux) or tree.meter[SIZE] + min(iterations, room // 2) > room:
+            tree.meter[SIZE] = 0
+            tree.spread[0], tree.spread[1] = math.inf, -math.inf
+            add(rows, weights, notes, tree, board, aux)
 
     @compiled
     def search(
@@ -162,15 +187,11 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
         seconds: float,
         c: float,
     ) -> np.uint64:
-        """Grow the tree of this position, on what is known of it from the move before."""
+        """Grow the tree of this position."""
         end = now() + seconds if seconds > 0 else math.inf
-        room = tree.boards.size
-        if not keep_below(tree, board, aux) or tree.meter[SIZE] + min(iterations, room // 2) > room:
-            tree.meter[SIZE] = 0
-            tree.spread[0], tree.spread[1] = math.inf, -math.inf
-            add(rows, weights, notes, tree, board, aux)
+        begin(rows, weights, notes, tree, board, aux, iterations)
         for _ in range(iterations):
-            if tree.meter[SIZE] == room:
+            if tree.meter[SIZE] == tree.boards.size:
                 break
             rng = iterate(rows, weights, notes, tree, rng, c)
             if seconds > 0 and now() >= end:
@@ -194,7 +215,7 @@ def make_mcts(game: Game, leaves: Leaves) -> Mcts:
                 best = action
         return best
 
-    return Mcts(search, root_values, most_visited)
+    return Mcts(search, begin, descend, iterate, root_values, most_visited)
 
 
 def make_keep_below() -> Callable[..., Any]:

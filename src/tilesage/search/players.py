@@ -11,13 +11,14 @@ import numpy as np
 from tilesage.games import Game, InputError
 from tilesage.games.board import Board, symmetry
 from tilesage.games.compiler import Array, compiled
+from tilesage.values.functions import ValueFunction
+from tilesage.values.outside import value_function
 
 from . import downgrade as halving
-from .agents import Agent, Memory
-from .endgames import BLOCK, FEWEST, SNAKE, Chain, leave, make_overrule, turned_action
+from .agents import Agent, CompiledAgent, Memory, need_model
+from .endgames import BLOCK, FEWEST, SNAKE, SOLVED, Chain, leave, make_overrule, turned_action
 from .expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
 from .kinds import NOWHERE, Number
-from .leaves import Leaves, network_leaves
 from .mcts import make_mcts
 from .mcts import new_tree as new_value_tree
 from .practice import Part, practice_wanted
@@ -43,8 +44,8 @@ MOST_POSITIONS = 1 << 19
 
 
 def make_smaller(game: Game) -> Callable[..., Any]:
-    """`smaller(board, aux, threshold)`: tile-downgrading, which is for 2048 alone."""
-    can, halve = game.name == "2048", halving.downgrade
+    """`smaller(board, aux, threshold)`: tile-downgrading, in a game that allows it."""
+    can, halve = game.downgrades, halving.downgrade
 
     @compiled
     def smaller(board: Board, aux: np.uint64, threshold: float) -> tuple[Board, np.uint64]:
@@ -57,7 +58,7 @@ def downgrade_threshold(spec: Spec, game: Game) -> int:
     """The exponent of the tile from which on a player sees smaller boards; NEVER if it was not asked to."""
     if (tile := spec.options.get("downgrade")) is None:
         return halving.NEVER
-    if game.name != "2048":
+    if not game.downgrades:
         raise InputError(f"downgrade in {spec.text!r}: tile-downgrading is for 2048")
     if not tile.isdecimal() or len(tile) > 6:
         raise InputError(f"downgrade={tile} in {spec.text!r}: write a tile, such as downgrade=8192")
@@ -82,7 +83,7 @@ def tables_wanted(spec: Spec, game: Game) -> list[tuple[Chain, int]]:
     for name, links in (("endgames", len(SNAKE)), ("wide", FEWEST)):
         if (tile := spec.options.get(name)) is None:
             continue
-        if game.name != "2048":
+        if game.name not in SOLVED:
             raise InputError(f"endgames in {spec.text!r}: solved endgames are for 2048")
         if tile not in ENDGAME_TILES:
             raise InputError(f"{name}={tile} in {spec.text!r}: write one of {', '.join(ENDGAME_TILES)}")
@@ -91,7 +92,9 @@ def tables_wanted(spec: Spec, game: Game) -> list[tuple[Chain, int]]:
     return tables
 
 
-def make_search(game: Game, leaves: Leaves, budgeted: bool, use_table: bool, narrow: bool) -> Callable[..., Any]:
+def make_search(
+    game: Game, leaves: ValueFunction, budgeted: bool, use_table: bool, narrow: bool
+) -> Callable[..., Any]:
     """`search(desk, plan, board, aux, out)`: values of the moves, by layers or within a budget."""
     root_values, deepen = make_expectimax(game, leaves, use_table, narrow)
 
@@ -124,7 +127,7 @@ def make_hand_over(look_ahead: Callable[..., Any], search_part: Callable[..., An
 
     @compiled
     def hand_over(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
-        plan, desk, values = memory[1], memory[4], memory[5]
+        plan, desk, values = memory[1], memory[3], memory[4]
         k = find(memory[0].rows, board, aux)
         if k == NOWHERE:
             look_ahead(memory, board, aux, out)
@@ -136,9 +139,29 @@ def make_hand_over(look_ahead: Callable[..., Any], search_part: Callable[..., An
     return hand_over
 
 
-def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
+@compiled
+def add_score(values: Array, score: int) -> None:
+    """A search counts what is still to be gained; the expected final score has what is there already."""
+    for action in range(MOVES):
+        values[action] += score
+
+
+def greedy_or_downgraded(spec: Spec, game: Game, model: Model | None) -> Agent:
+    """Greedy play needs no search, unless it looks at a smaller board instead."""
+    from .greedy import greedy_agent
+
+    if "downgrade" in spec.options:
+        return expectimax_agent(spec, game, model)
+    return greedy_agent(game, need_model(spec.text, model))
+
+
+def expectimax_agent(spec: Spec, game: Game, model: Model | None) -> Agent:
     """Greedy and expectimax, by layers, or by iterative deepening within a budget."""
-    plan, leaves, best_of = _expectimax_plan(spec, game), network_leaves(model), best_of_values()
+    plan, leaves, best_of = (
+        _expectimax_plan(spec, game),
+        value_function(need_model(spec.text, model), game),
+        best_of_values(),
+    )
     bits, width, tables = spec.whole("table", TABLE_BITS, 0, 28), depth_of(spec)[1], tables_wanted(spec, game)
     how = (spec.unit in BUDGETED, bits > 0, width < MOVES)
     look_ahead = make_look_ahead(game, make_search(game, leaves, *how))
@@ -146,30 +169,25 @@ def expectimax_agent(spec: Spec, game: Game, model: Model) -> Agent:
     practice = practice_wanted(spec, game)
     if practice:
         part, second = practice
-        practised = network_leaves(second)
+        practised = value_function(second, second.game)
         look_ahead = make_hand_over(look_ahead, make_search(second.game, practised, *how), part)
 
-    @compiled
-    def think(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
-        look_ahead(memory, board, aux, out)
-        overrule(memory[3], board, out)
-
-    @compiled(title=f"{spec.name} for {game.title} on {model.network.name}")
-    def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
-        think(memory, board, aux, memory[2])
-        return best_of(memory[2]), rng
-
-    @compiled(title=f"advice by {spec.name} for {game.title} on {model.network.name}")
-    def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
-        think(memory, board, aux, out)
-        out += score
+    @compiled(title=f"{spec.name} for {game.title} on {leaves.name}")
+    def decide(
+        memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
+    ) -> tuple[Number, np.uint64]:
+        look_ahead(memory, board, aux, values)
+        overrule(memory[2], board, values)
+        action = best_of(values)
+        add_score(values, score)
+        return action, rng
 
     def new_memory() -> Memory:
         endgames = solved_once(game, tuple(tables)) if tables else ()
         rest = (new_desk(second.game, practised, bits, width), np.zeros(MOVES)) if practice else ()
-        return new_desk(game, leaves, bits, width), plan, np.zeros(MOVES), endgames, *rest
+        return new_desk(game, leaves, bits, width), plan, endgames, *rest
 
-    return Agent(spec.text, game, decide, new_memory, values_of, model)
+    return CompiledAgent(spec.text, game, decide, new_memory, model)
 
 
 def _expectimax_plan(spec: Spec, game: Game) -> Array:
@@ -181,25 +199,28 @@ def _expectimax_plan(spec: Spec, game: Game) -> Array:
     return plan
 
 
-def rollouts_agent(spec: Spec, game: Game) -> Agent:
+def rollouts_agent(spec: Spec, game: Game, model: Model | None = None) -> Agent:
     """Flat Monte Carlo."""
     flat, best_of = make_flat(game), best_of_values()
     seconds = spec.budget if spec.unit == "s" else 0.0
     plan = np.array([MOST_ITERATIONS if seconds else spec.budget, seconds])
 
     @compiled(title=f"rollouts for {game.title}")
-    def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
-        rows, plan, out = memory
-        rng = flat(rows, board, aux, rng, np.int64(plan[0]), plan[1], out)
-        return best_of(out), rng
+    def decide(
+        memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
+    ) -> tuple[Number, np.uint64]:
+        rows, plan = memory
+        rng = flat(rows, board, aux, rng, np.int64(plan[0]), plan[1], values)
+        action = best_of(values)
+        add_score(values, score)
+        return action, rng
 
-    @compiled(title=f"advice by rollouts for {game.title}")
-    def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
-        rows, plan, _ = memory
-        flat(rows, board, aux, rng, np.int64(plan[0]), plan[1], out)
-        out += score
+    return CompiledAgent(spec.text, game, decide, lambda: (game.rows, plan))
 
-    return Agent(spec.text, game, decide, lambda: (game.rows, plan, np.zeros(4)), values_of)
+
+def tree_agent(spec: Spec, game: Game, model: Model | None) -> Agent:
+    """Monte Carlo tree search, on random rollouts or on a network."""
+    return mcts_agent(spec, game, need_model(spec.text, model)) if spec.needs_model else uct_agent(spec, game)
 
 
 def uct_agent(spec: Spec, game: Game) -> Agent:
@@ -207,30 +228,23 @@ def uct_agent(spec: Spec, game: Game) -> Agent:
     tools, best_of = make_uct(game), best_of_values()
     grow, root_values, plan = tools.search, tools.root_values, _uct_plan(spec)
 
-    @compiled
-    def think(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> np.uint64:
-        rows, tree, plan, _ = memory
-        iterations, seconds, late_score, late_seconds, c = plan
-        _, rng = grow(
-            rows, tree, board, aux, rng, np.int64(iterations), late_seconds if score > late_score else seconds, c
-        )
-        root_values(tree, out)
-        return rng
-
     @compiled(title=f"Monte Carlo tree search for {game.title}")
-    def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
-        rng = think(memory, board, aux, score, rng, memory[3])
-        return best_of(memory[3]), rng
-
-    @compiled(title=f"advice by Monte Carlo tree search for {game.title}")
-    def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
-        think(memory, board, aux, score, rng, out)
-        out += score
+    def decide(
+        memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
+    ) -> tuple[Number, np.uint64]:
+        rows, tree, plan = memory
+        iterations, seconds, late_score, late_seconds, c = plan
+        limit = late_seconds if score > late_score else seconds
+        _, rng = grow(rows, tree, board, aux, rng, np.int64(iterations), limit, c)
+        root_values(tree, values)
+        action = best_of(values)
+        add_score(values, score)
+        return action, rng
 
     def new_memory() -> Memory:
-        return game.rows, new_tree(int(min(plan[0] + 1, MOST_POSITIONS))), tuple(plan), np.zeros(4)
+        return game.rows, new_tree(int(min(plan[0] + 1, MOST_POSITIONS))), tuple(plan)
 
-    return Agent(spec.text, game, decide, new_memory, values_of)
+    return CompiledAgent(spec.text, game, decide, new_memory)
 
 
 def _uct_plan(spec: Spec) -> list[float]:
@@ -247,31 +261,25 @@ def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
     """Monte Carlo tree search with the network at the leaves."""
     if spec.unit == "d1":
         raise InputError(f"{spec.text!r}: d1 plays random rollouts, so write mcts:d1, or mcts:400,leaf=value")
-    leaves = network_leaves(model)
+    leaves = value_function(model, game)
     tools = make_mcts(game, leaves)
     search, root_values, most_visited = tools.search, tools.root_values, tools.most_visited
     c = spec.number("c", 0.2, 0.0, 100.0)
     seconds = spec.budget if spec.unit == "s" else 0.0
     iterations = MOST_ITERATIONS if seconds else int(spec.budget)
 
-    @compiled
-    def think(memory: Memory, board: Board, aux: np.uint64, rng: np.uint64) -> Number:
+    @compiled(title=f"Monte Carlo tree search for {game.title} on {leaves.name}")
+    def decide(
+        memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
+    ) -> tuple[Number, np.uint64]:
         rows, weights, notes, tree, plan = memory
-        return search(rows, weights, notes, tree, board, aux, rng, np.int64(plan[0]), plan[1], plan[2])
-
-    @compiled(title=f"Monte Carlo tree search for {game.title} on {model.network.name}")
-    def decide(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64) -> tuple[Number, np.uint64]:
-        rng = think(memory, board, aux, rng)
-        return most_visited(memory[3]), rng
-
-    @compiled(title=f"advice by Monte Carlo tree search for {game.title} on {model.network.name}")
-    def values_of(memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, out: Array) -> None:
-        think(memory, board, aux, rng)
-        root_values(memory[3], out)
-        out += score
+        rng = search(rows, weights, notes, tree, board, aux, rng, np.int64(plan[0]), plan[1], plan[2])
+        root_values(tree, values)
+        add_score(values, score)
+        return most_visited(tree), rng
 
     def new_memory() -> Memory:
         tree = new_value_tree(min(8 * iterations + 8, MOST_POSITIONS))
         return game.rows, leaves.weights, leaves.new_notes(), tree, (float(iterations), seconds, c)
 
-    return Agent(spec.text, game, decide, new_memory, values_of, model)
+    return CompiledAgent(spec.text, game, decide, new_memory, model)

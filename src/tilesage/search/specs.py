@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 from dataclasses import dataclass, field
 
 from tilesage.games import InputError
 
-EXAMPLES = (
-    "best, random, greedy, expectimax:3, expectimax:deep, expectimax:200ms, mcts:400, mcts:1s, mcts:d1, rollouts:100"
-)
-BUDGETS = {
-    "best": "",
-    "random": "",
-    "greedy": "",
-    "expectimax": "layers (expectimax:3), expectimax:deep, time a move (expectimax:200ms) or expectimax:5000nodes",
-    "mcts": "iterations (mcts:400), time a move (mcts:1s) or mcts:d1",
-    "rollouts": "random games a legal move (rollouts:100) or time a move (rollouts:100ms)",
-}
-OPTIONS = {
-    "random": (),
-    "greedy": ("downgrade",),
-    "expectimax": ("width", "prune", "table", "downgrade", "endgames", "wide", "block", "walls"),
-    "best": ("table", "endgames", "wide", "block", "walls"),
-    "mcts": ("leaf", "c"),
-    "rollouts": (),
-}
+from .registry import EXAMPLES, REGISTRY, Budget, Row
+
+GROUP = f"{__name__.partition('.')[0]}.agents"  # the entry points of packages that bring players along
+REFERENCE = r"[^\W\d]\w*(\.\w+)*:[^\W\d]\w*(\.\w+)*"  # module:name
 HIGHEST = {"": 1e9, "nodes": 1e12, "ms": 3.6e6, "s": 3600.0}
 
 
@@ -41,11 +27,14 @@ class Spec:
     best: bool = False  # with everything that the box has for the game
 
     @property
+    def row(self) -> Row:
+        """Its row in the registry."""
+        return REGISTRY[self.name]
+
+    @property
     def needs_model(self) -> bool:
         """Does this player ask a network?"""
-        if self.name == "mcts":
-            return self.word("leaf", ("rollouts", "value")) == "value"
-        return self.name in ("greedy", "expectimax")
+        return self.row.needs_model(self)
 
     def number(self, option: str, default: float, low: float, high: float) -> float:
         """An option that is a number between two bounds."""
@@ -74,40 +63,51 @@ class Spec:
         return text
 
 
+def is_from_outside(text: str) -> bool:
+    """Is this no built-in player, but one in a module (my_module:my_agent) or one that a package brings along?"""
+    name = re.split("[:,]", text.strip(), maxsplit=1)[0]
+    return name not in REGISTRY and (bool(re.fullmatch(REFERENCE, text.strip())) or text.strip() in plugins())
+
+
+def plugins() -> dict[str, str]:
+    """The players that installed packages bring along: what to write, and module:name."""
+    found = importlib.metadata.entry_points(group=GROUP)
+    return {point.name: f"{point.module}:{point.attr}" for point in found}
+
+
 def parse_spec(text: str) -> Spec:
     """Read `name:budget,option=value,…`."""
     name, colon, rest = text.strip().partition(":")
     if not colon:
         name, _, rest = text.strip().partition(",")
         rest = "," + rest if rest else ""
-    if name not in BUDGETS:
-        raise InputError(f"unknown agent {text!r}: write one of {EXAMPLES}")
+    row = REGISTRY.get(name)
+    if row is None:
+        raise InputError(f"unknown agent {text!r}: write one of {EXAMPLES}, or my_module:my_agent")
     budget, *words = rest.split(",")
-    options = dict(_option(text, name, word) for word in words)
-    if not BUDGETS[name]:
-        if budget:
-            raise InputError(f"{name} takes no budget: write {name}, not {text!r}")
-        if name == "best":
-            return Spec(text, "expectimax", unit="deep", options=options, best=True)
-        return Spec(text, name, options=options)
-    value, unit = _budget(text, name, budget)
-    return Spec(text, name, value, unit, options)
+    options = dict(_option(text, row, word) for word in words)
+    if row.budget:
+        return Spec(text, name, *_budget(text, row.name, row.budget, budget), options)
+    if budget:
+        raise InputError(f"{name} takes no budget: write {name}, not {text!r}")
+    name, unit = row.stands_for or (name, "")
+    return Spec(text, name, unit=unit, options=options, best=row.stands_for is not None)
 
 
-def _option(text: str, name: str, word: str) -> tuple[str, str]:
+def _option(text: str, row: Row, word: str) -> tuple[str, str]:
     key, equals, value = word.partition("=")
-    if not equals or key not in OPTIONS[name]:
-        known = ", ".join(f"{option}=…" for option in OPTIONS[name]) or "none"
-        raise InputError(f"unknown option {word!r} in {text!r}; {name} takes: {known}")
+    if not equals or key not in {option.name for option in row.options}:
+        known = ", ".join(f"{option.name}=…" for option in row.options) or "none"
+        raise InputError(f"unknown option {word!r} in {text!r}; {row.name} takes: {known}")
     return key, value
 
 
-def _budget(text: str, name: str, budget: str) -> tuple[float, str]:
-    wrong = InputError(f"how long may {text!r} think? {name} takes {BUDGETS[name]}")
-    if (name, budget) in (("expectimax", "deep"), ("mcts", "d1")):
+def _budget(text: str, name: str, allowed: Budget, budget: str) -> tuple[float, str]:
+    wrong = InputError(f"how long may {text!r} think? {name} takes {allowed.meaning}")
+    if budget in allowed.words:
         return 0.0, budget
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|nodes)?", budget)
-    if not found or (found[2] == "nodes" and name != "expectimax"):
+    if not found or (found[2] or "") not in allowed.units:
         raise wrong
     value, unit = float(found[1]), found[2] or ""
     if value <= 0 or value > HIGHEST[unit] or (unit in ("", "nodes") and value != int(value)):

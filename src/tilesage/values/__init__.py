@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from ..games.lazy import lazily
 
 if TYPE_CHECKING:
-    from .files import Model, open_model, save_model, shipped_names
+    from .files import Model, load_model, save_model, shipped_names
     from .ntuple import Evaluator, evaluator
+    from .outside import OutsideValue, batch_value, compiled_value
     from .patterns import NAMES, Network, drawing, parse_network
 
 __all__ = [
@@ -16,9 +17,12 @@ __all__ = [
     "Model",
     "NAMES",
     "Network",
+    "OutsideValue",
+    "batch_value",
+    "compiled_value",
     "drawing",
     "evaluator",
-    "open_model",
+    "load_model",
     "parse_network",
     "save_model",
     "shipped_names",
@@ -29,10 +33,13 @@ __getattr__ = lazily(
         "Evaluator": ".ntuple",
         "Model": ".files",
         "NAMES": ".patterns",
+        "OutsideValue": ".outside",
+        "batch_value": ".outside",
+        "compiled_value": ".outside",
         "Network": ".patterns",
         "drawing": ".patterns",
         "evaluator": ".ntuple",
-        "open_model": ".files",
+        "load_model": ".files",
         "parse_network": ".patterns",
         "save_model": ".files",
         "shipped_names": ".files",

@@ -22,13 +22,14 @@ from ..games.game import Game
 from .patterns import AGES
 
 # An entry is for 2^bits sums: some thirty moves of 2048, and eight of Threes!, whose games are shorter.
-BITS = {"2048": 6, "2048-block": 6, "2048-walls": 6, "threes": 4, "threes-phone": 4}
+BITS = {"threes": 4, "threes-phone": 4, "fibonacci": 5}
+USUAL_BITS = 6
 
 
 def make_age(game: Game, first: int) -> Callable[..., Any]:
     """`age(board, aux)`: the place of a position's age in weights whose table of ages begins at `first`."""
     sum_of_tiles, begin = game.rules.sum_of_tiles, np.uint64(first)
-    oldest, bits = np.uint64(AGES - 1), np.uint64(BITS[game.name])
+    oldest, bits = np.uint64(AGES - 1), np.uint64(BITS.get(game.name, USUAL_BITS))
 
     @compiled
     def age(board: np.uint64, aux: np.uint64) -> np.uint64:

@@ -11,23 +11,28 @@ import json
 import math
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..games import Game, get
+from ..games import DEFAULT_GAME, Game, get
 from ..games.compiler import Array
 from ..games.disk import written
 from ..games.errors import InputError
+from ..games.outside import check_known
 from .layout import VERSION, layout_of
 from .ntuple import Evaluator, evaluator
 from .packing import VERSION as PACKING
 from .packing import unzip_weights, zip_weights
 from .patterns import Network, parse_network, write_pattern
+
+if TYPE_CHECKING:
+    from ..games import Afterstate, State
+    from .reading import Boards, Entry
 
 FORMAT = "tilesage-model"
 CHECKED_TOGETHER = 1 << 16
@@ -48,11 +53,82 @@ class Model:
     weights: Array  # [sets × entries + ages] float32, often a memory map
     of: str = "afterstates"  # what the value is of: afterstates or states
     training: Mapping[str, Any] = field(default_factory=dict)
-    path: Path | None = None
+    path: Path | None = None  # the file that holds these weights: a pickled model is no more than this
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r}: {self.game.key}, {self.network.name}, values of {self.of})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.path is not None:
+            return load_model, (self.path.resolve(), self.game)
+        return Model, (self.game, self.network, self.weights, self.of, dict(self.training))
 
     @cached_property
     def evaluator(self) -> Evaluator:
         return evaluator(self.game, self.network)
+
+    def value(self, position: State | Afterstate) -> float:
+        """What a position is worth: the points that the model expects from here to the end of the game.
+
+        A model of afterstates says V(afterstate). A state is then worth the best of its moves, max r + V(afterstate),
+        where r is what the move itself earns; 0 when no move is legal. A model of states says V(state), and an
+        afterstate is worth its expectation, Σ probability · (r' + V(state)), where r' is what the tile that lands is
+        worth (nothing in 2048). The score so far is not part of any of them.
+
+        >>> from tilesage import game, load_model
+        >>> state, model = game("2048").new(seed=1), load_model("2048")
+        >>> model.value(state) == max(after.reward + model.value(after) for after in state.slides if after)
+        True
+        """
+        return float(self.values([position])[0])
+
+    def values(self, boards: Boards, aux: Array | None = None, of: str | None = None) -> Array:
+        """float64 [n], what each of n positions is worth, by compiled code: `value` for many.
+
+        They are given as states and afterstates; or as arrays, which are then all afterstates, or all states, as `of`
+        says: by default what the model values. An array holds the numbers on the tiles [n, 4, 4], or boards, uint64
+        [n], with their `aux` (states have both). Without `aux` no hint is known, and in boards no tile past 32768.
+
+        >>> import numpy as np
+        >>> from tilesage import game, load_model
+        >>> states, model = [game("2048").new(seed) for seed in range(3)], load_model("2048")
+        >>> tiles = np.array([state.cells for state in states]).reshape(3, 4, 4)
+        >>> np.array_equal(model.values(states), model.values(tiles, of="states"))
+        True
+        """
+        from .reading import values_of
+
+        return values_of(self, boards, aux, of)
+
+    def entry(self, pattern: str, tiles: Sequence[int], tables: int = 0) -> Entry:
+        """The table entry of these tiles on the cells of a pattern: where it is in `weights`, and its value.
+
+        Networks with stages or hints have several sets of `tables`: bit k of the number says that the k-th stage's
+        tile is on the board, and where tables go by hint, that is times 4 plus 0, 1, 2 or 3 for the hint 1, 2, 3 or
+        larger.
+
+        >>> from tilesage import load_model
+        >>> entry = load_model("2048").entry("012345", [2, 4, 8, 16, 32, 64])
+        >>> entry.pattern, entry.tiles, bool(entry.value == load_model("2048").weights[entry.index])
+        ('012345', (2, 4, 8, 16, 32, 64), True)
+        """
+        from .reading import entry_of
+
+        return entry_of(self, pattern, tiles, tables)
+
+    def entries(self, position: State | Afterstate) -> list[Entry]:
+        """All entries that make up the value of an afterstate (of a state, in a model of states): it is their sum.
+
+        Tables of folded or turned networks see another board than the one on the table; `tiles` are as they see it.
+
+        >>> from tilesage import game, load_model
+        >>> after, model = game("2048").new(seed=1).slide("left"), load_model("2048")
+        >>> abs(sum(entry.value for entry in model.entries(after)) - model.value(after)) < 0.1
+        True
+        """
+        from .reading import entries_of
+
+        return entries_of(self, position)
 
     @property
     def name(self) -> str:
@@ -194,7 +270,7 @@ def map_tensor(path: Path, tensor: Mapping[str, Any], start: int, mode: Any = "r
     return np.memmap(path, kind, mode, start + tensor["data_offsets"][0], tuple(tensor["shape"]))
 
 
-def open_model(source: Path | str | None = None, game: Game | str | None = None) -> Model:
+def load_model(source: os.PathLike[str] | str | None = None, game: Game | str | None = None) -> Model:
     """The model of a file, of a run folder (its best), or of a name that ships with the package.
 
     Without a source: the model that ships for `game`.
@@ -252,10 +328,10 @@ def check_finite(path: Path | str, weights: Array) -> None:
             )
 
 
-def find_model(source: Path | str | None, game: str | None = None) -> Path:
+def find_model(source: os.PathLike[str] | str | None, game: str | None = None) -> Path:
     """Where the model is that the user means."""
     if source is None:
-        name = get(game or "2048").name
+        name = get(game or DEFAULT_GAME).name
         shipped = sorted(SHIPPED.glob(f"{name}*{SUFFIX}"), key=lambda path: len(path.name))
         if not shipped:
             raise InputError(f"no model of {name} ships with this package: train one, or give a file or a run folder")
@@ -302,6 +378,7 @@ def _what_it_is(path: Path, metadata: Mapping[str, str]) -> tuple[Game, Network]
         if ",".join(write_pattern(pattern) for pattern in network.patterns) != metadata["patterns"]:
             network = parse_network(metadata["patterns"], stages, False, fold, False, by_age)
             network = replace(network, name=metadata["network"], by_hint=by_hint, turned=turned)
+        check_known(metadata["game"], path)
         return get(metadata["game"], **parameters), network
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, InputError):

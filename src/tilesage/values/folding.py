@@ -64,7 +64,7 @@ def within_nibbles(board: Board, aux: np.uint64) -> Board:
 
 def make_fold(game: Game, limit: int) -> Callable[..., Any]:
     """`fold(board, aux)`: the board as the tables see it."""
-    first, large_in_aux = np.uint64(limit), game.name == "2048"
+    first, large_in_aux = np.uint64(limit), game.index_at is not None
 
     @compiled
     def fold(board: Board, aux: np.uint64) -> Board:

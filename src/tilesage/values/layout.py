@@ -108,7 +108,10 @@ class Table:
 
     def entries_in_order(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
         """[16^cells] where the entry of Σ tile[k] << 4k lies: the order of other programs' files."""
-        plain = np.arange(16 ** len(self.pattern), dtype=np.uint64)
+        return self.places(np.arange(16 ** len(self.pattern), dtype=np.uint64))
+
+    def places(self, plain: np.ndarray[Any, np.dtype[np.uint64]]) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """Where the entries of these numbers Σ tile[k] << 4k lie."""
         index = np.full(plain.shape, self.offset, np.uint64)
         for to, bit in enumerate(self.bits):
             if bit >= 0:

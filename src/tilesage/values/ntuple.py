@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ..games import PRACTICE
 from ..games.board import ONE, S8, ZERO, holds, tiles_above, turn
 from ..games.compiler import Array, compiled
 from ..games.errors import InputError
@@ -45,6 +44,9 @@ class Evaluator:
     fold: Callable[..., Any] | None = None  # (board, aux) -> board, where the network folds
     age: Callable[..., Any] | None = None  # (board, aux) -> the place of its age, in networks by age
 
+    def __repr__(self) -> str:
+        return f"Evaluator({self.network!r}: {self.reads} of {self.size:,} weights make a value)"
+
     def new_weights(self, value: float = 0.0) -> Array:
         """[size] fresh weights under which every position is worth `value`."""
         weights = np.zeros(self.size, np.float32)
@@ -56,9 +58,9 @@ class Evaluator:
 @cache
 def evaluator(game: Game, network: Network) -> Evaluator:
     """The compiled functions of a network on a game."""
-    if network.by_hint and (game.name == "2048" or game.name in PRACTICE):
-        raise InputError("2048 shows no hint: tables by hint are for threes and threes-phone")
-    if network.fold and game.name in PRACTICE:
+    if network.by_hint and game.hint is None:
+        raise InputError(f"{game.name} shows no hint: tables by hint are for games that do, such as threes")
+    if network.fold and not game.scales:
         raise InputError(f"{game.name} has one scale only: leave out --fold")
     if network.fold and network.stages:
         raise InputError("a folded network sees no large tiles that stages could tell apart: give --fold or --stages")
@@ -136,7 +138,7 @@ def _offset(game: Game, network: Network, entries: int) -> Callable[..., Any]:
     below = np.uint64(network.stages[-1] - 1) if network.stages else ZERO
     top, some = np.uint64(1 << listed), bool(network.stages)
     by_hint, size = network.by_hint, np.uint64(entries)
-    hint_bits = np.uint64(3 if game.name == "threes" else 15)
+    hint_bits = np.uint64((1 << game.hint.bits) - 1 if game.hint else 0)
 
     @compiled
     def offset(board: np.uint64, aux: np.uint64) -> np.uint64:

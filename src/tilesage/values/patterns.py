@@ -8,7 +8,7 @@ or as a sum of both: `4x6`, `012345,456789`, `4x6+small`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 
 from ..games.errors import InputError
@@ -54,6 +54,7 @@ NOTES = {
     "tiny": "three small shapes, for tests and first steps",
 }
 LONGEST, MOST, MOST_STAGES = 7, 64, 6
+SHOWN = 40  # characters of a network's name in its `repr`
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,13 @@ class Network:
     fold: int = 0  # from this tile index on, boards are brought down before the tables see them; 0 never
     turned: bool = False  # by hint, on boards turned so that the slide is always left
     by_age: bool = False  # one more table, of what is usual so far into a game
+
+    def __repr__(self) -> str:
+        plain = Network(self.name, self.patterns)
+        names = [field.name for field in fields(self) if getattr(self, field.name) != getattr(plain, field.name)]
+        settings = "".join(f", {name}={getattr(self, name)!r}" for name in names)
+        name = self.name if len(self.name) <= SHOWN else f"{self.name[: SHOWN - 1]}…"
+        return f"Network({name!r}{settings})"
 
     @property
     def symmetries(self) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tilesage import games
 from tilesage.arena.records import Place, Record, Slide
+from tilesage.arena.supply import Supply
 from tilesage.games import Game, InputError, State
 
 from .pictures import picture
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 SHORT, LONGEST = 300, 3000  # frames of a film: unless told otherwise, and at most
 LAST = 2.5  # seconds for which the end is shown
-CARDS = {"threes": 1, "threes-phone": 4}  # of each kind in the bag or the deck
 
 
 # --- the positions of a record ------------------------------------------------------------------------------------
@@ -39,12 +39,14 @@ class Moment(NamedTuple):
 def moments_of(record: Record) -> list[Moment]:
     """Every position before a slide, and the last one. An illegal slide is an `InputError`."""
     game, found = games.get(record.game), []
-    state, drawn, tiles, last = State(game, np.uint64(0), np.uint64(0)), _Drawn(game), 0, None
+    state, supply, tiles, last = State(game, np.uint64(0), np.uint64(0)), Supply(game), 0, None
     for number, action in enumerate(record.actions):
         if isinstance(action, Slide):
             state, last = _slid(state, action, number), action.action
             continue
-        state = _placed(state, action, drawn, number)
+        if not tiles:
+            supply.take((action.tile,))
+        state = _placed(state, action, supply, number)
         tiles += 1
         if last is not None or tiles == game.starting_tiles:
             found.append(Moment(state, last, action.cell if last is not None else None))
@@ -60,12 +62,13 @@ def _slid(state: State, slide: Slide, number: int) -> State:
     return State(state.game, np.uint64(after), np.uint64(aux), state.score + int(reward), state.moves + 1)
 
 
-def _placed(state: State, place: Place, drawn: _Drawn, number: int) -> State:
-    game, cells = state.game, _cells(state)
+def _placed(state: State, place: Place, supply: Supply, number: int) -> State:
+    game, cells = state.game, state.indices
     if not _possible(game, cells, place):
         raise InputError(f"action {number + 1} of the record is an impossible placement: let the referee look at it")
     cells[place.cell] = place.tile
-    board, aux = game.read(cells, drawn.fields(place))
+    supply.take(place.hint)
+    board, aux = game.read(cells, supply.fields(place.hint))
     score = int(game.rules.value_of_board(board, aux)) if game.score_is_value else state.score
     return State(game, board, aux, score, state.moves)
 
@@ -73,43 +76,8 @@ def _placed(state: State, place: Place, drawn: _Drawn, number: int) -> State:
 def _possible(game: Game, cells: list[int], place: Place) -> bool:
     """An empty cell of the board, a tile and a hint that the game has."""
     tiles = (place.tile, *place.hint)
-    hinted = bool(place.hint) or game.name == "2048"
+    hinted = bool(place.hint) or game.hint is None
     return hinted and place.cell < 16 and not cells[place.cell] and all(0 < t < len(game.tiles) for t in tiles)
-
-
-def _cells(state: State) -> list[int]:
-    if state.game.name == "2048":
-        return state.indices
-    return [int(state.board) >> 4 * i & 15 for i in range(16)]
-
-
-class _Drawn:
-    """What has been drawn from the bag or the deck: every tile placed, and the hint."""
-
-    def __init__(self, game: Game) -> None:
-        self.game, self.left = game, [0, 0, 0]
-        self.started = False
-
-    def fields(self, place: Place) -> dict[str, str]:
-        """The hint and what is left, in the words that `game.read` knows."""
-        if self.game.name == "2048":
-            return {}
-        if not self.started:
-            self._take(place.tile)
-            self.started = True
-        self._take(*place.hint[:1])
-        hint = "+".join(str(self.game.tiles[index]) for index in place.hint)
-        if self.game.name == "threes":
-            return {"hint": hint, "bag": "".join(str(k + 1) for k in range(3) if self.left[k])}
-        return {"hint": hint, "deck": ",".join(map(str, self.left))}
-
-    def _take(self, tile: int) -> None:
-        if 1 <= tile <= 3:
-            if not any(self.left):
-                self.left = [CARDS[self.game.name]] * 3
-            self.left[tile - 1] = max(0, self.left[tile - 1] - 1)
-            if not any(self.left):
-                self.left = [CARDS[self.game.name]] * 3
 
 
 # --- films --------------------------------------------------------------------------------------------------------

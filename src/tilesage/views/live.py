@@ -17,7 +17,7 @@ from .keyboard import Keyboard
 from .terminal import Scene, draw, is_interactive, move_line, plain_lines, start_line
 
 if TYPE_CHECKING:
-    from tilesage.search.agents import Agent
+    from tilesage.search.agents import Agent, Thought
 
     from .film import Moment
 
@@ -40,11 +40,9 @@ class Adviser:
     def __init__(self, agent: Agent) -> None:
         self.agent, self.memory = agent, agent.new_memory()
 
-    def think(self, state: State) -> tuple[int, list[float | None]]:
+    def think(self, state: State) -> Thought:
         """The move, and the expected final score of each move where the agent has an opinion."""
-        values = self.agent.values(state, self.memory)
-        known = [(value, -action) for action, value in enumerate(values) if value is not None]
-        return (-max(known)[1] if known else self.agent.choose(state, self.memory)), values
+        return self.agent.think(state, self.memory)
 
 
 @dataclass
@@ -204,7 +202,11 @@ class Sitting:
         if self.adviser is None or self.state.over:
             self.message = "nobody to ask: give a model, or --agent mcts:400" if self.adviser is None else ""
             return
-        action, self.values = self.adviser.think(self.state)
+        try:
+            action, self.values = self.adviser.think(self.state)
+        except InputError as failed:  # of somebody's own player: the game goes on without its advice
+            self.message = str(failed)
+            return
         self.message = f"{self.adviser.agent.spec} would go {ACTIONS[action]}"
 
     def scene(self, theme: str) -> Scene:

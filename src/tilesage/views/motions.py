@@ -29,8 +29,8 @@ def motions(before: State, action: int, after: State) -> tuple[Motion, ...]:
 
 
 def slide_motions(game: Game, cells: Sequence[int], action: int) -> tuple[Motion, ...]:
-    """Where every tile goes by the rules: as far as it can in 2048, at most one cell in Threes!."""
-    walk = _far if game.name == "2048" else _one_step
+    """Where every tile goes by the rules: as far as it can, or at most one cell."""
+    walk = _far if game.slides_far else _one_step
     found: list[Motion] = []
     for line in LINES[action]:
         for start, end in walk(game, [cells[cell] for cell in line]):
@@ -48,9 +48,8 @@ def compact(moved: Sequence[Motion]) -> str:
 
 
 def _merges(game: Game, one: int, other: int) -> bool:
-    if game.name != "2048" and min(one, other) < 3:
-        return {one, other} == {1, 2}
-    return one == other != game.tiles[-1]
+    """Do these two make a larger tile, in a line from the wall?"""
+    return bool(game.merged(game.tiles.index(one), game.tiles.index(other)))
 
 
 def _far(game: Game, line: list[int]) -> list[Motion]:

@@ -31,6 +31,7 @@ _SCALE = {  # the ladder of doublings: 2, 4, 8, … in 2048, and 3, 6, 12, … i
 }
 _ONE = {"light": "#74bdf2", "dark": "#5aaae6"}
 _TWO = {"light": "#f48fae", "dark": "#e87a9c"}
+_WITH_ONES = ("threes", "threes-phone", "fibonacci")  # games whose 1 and 2 stand beside the ladder, which begins at 3
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Paint:
 
 
 def paint(game: str, index: int, theme: str = "light") -> Paint:
-    """The colours of the tile with this index (rules of the game: 2048 has 1 for 2, Threes! has 3 for 3).
+    """The colours of the tile with this index; a game that is not listed goes up the ladder from its first tile.
 
     >>> paint("2048", 11).background == paint("threes", 13).background
     True
@@ -51,12 +52,10 @@ def paint(game: str, index: int, theme: str = "light") -> Paint:
     """
     if index <= 0:
         return Paint(EMPTY[theme], EMPTY[theme])
-    if game.startswith("threes") and index <= 2:
-        face = (_ONE if index == 1 else _TWO)[theme]
-    else:
-        scale = _SCALE[theme]
-        step = index - 3 if game.startswith("threes") else index - 1
-        face = scale[min(step, len(scale) - 1)]
+    scale: tuple[str, ...] = _SCALE[theme]
+    if game in _WITH_ONES:
+        scale = (_ONE[theme], _TWO[theme], *scale)
+    face = scale[min(index, len(scale)) - 1]
     return Paint(face, _text_on(face))
 
 

@@ -156,7 +156,7 @@ def _ground(theme: str, scale: float) -> Image:
     page = Image.new("RGB", (round(WIDTH * scale), round(HEIGHT * scale)), PAGE[theme])
     board = _rounded((round(SIDE * scale),) * 2, 18 * scale, BOARD[theme])
     page.paste(board, (round(MARGIN * scale), round((MARGIN + HEADER) * scale)), board)
-    empty = _tile("2048", 0, "", theme, round(TILE * scale))
+    empty = _tile("", 0, "", theme, round(TILE * scale))
     for cell in range(16):
         x, y = cell_corner(cell)
         page.paste(empty, (round(x * scale), round(y * scale)), empty)

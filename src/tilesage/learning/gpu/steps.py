@@ -62,7 +62,7 @@ from .tables import (
 ZERO, ONE = np.uint64(0), np.uint64(1)
 NOTHING, WHOLE = np.float32(0), np.float32(1)
 GAMES, SCORE, BEST, REPLAYS, TILES = range(5)  # places in `stats`; then a count a tile
-STATS = 32
+STATS = 48
 
 
 class Traces(NamedTuple):

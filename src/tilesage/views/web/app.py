@@ -79,10 +79,16 @@ def _address(request: Request) -> str:
 
 
 async def games_listed(shop: Shop, request: Request) -> dict[str, Any]:
-    known = [games.get(name) for name in games.names()]
+    known = games.all_games()
     return {
-        "games": [{"name": g.name, "title": g.title, "summary": g.summary, "tiles": list(g.tiles)} for g in known],
-        "agents": [{"spec": spec, "title": title, "model": needs_model(spec)} for spec, title in MENU],
+        "games": [
+            {"name": g.name, "title": g.title, "summary": g.summary, "tiles": list(g.tiles), "goal": g.tiles[g.goal]}
+            for g in known
+        ],
+        "agents": [
+            *({"spec": spec, "title": title, "model": needs_model(spec)} for spec, title in MENU),
+            *({"spec": text, "title": text, "model": False} for text in shop.settings.agents),
+        ],
         "training": shop.trainings.choices(),
     }
 
@@ -101,7 +107,7 @@ async def hint(shop: Shop, request: Request) -> dict[str, Any]:
     return {
         "game": game,
         "agent": player.spec,
-        "model": fields.text("model", 200, ""),
+        "model": fields.text("model", 200, "") if player.agent.model else "",
         "values": thought.values,
         "best": thought.best,
         "action": ACTIONS[thought.best],
@@ -166,10 +172,10 @@ def palette_css() -> str:
     """The tile colours of every game and theme as style rules."""
     lines = []
     for theme in palette.THEMES:
-        for name in games.names():
-            for index, tile in enumerate(games.get(name).tiles[1:], 1):
-                face = palette.paint(name, index, theme)
-                chosen = f'[data-theme="{theme}"] [data-palette="{name}"] [data-tile="{tile}"]'
+        for game in games.all_games():
+            for index, tile in enumerate(game.tiles[1:], 1):
+                face = palette.paint(game.name, index, theme)
+                chosen = f'[data-theme="{theme}"] [data-palette="{game.name}"] [data-tile="{tile}"]'
                 lines.append(f"{chosen} {{ --face: {face.background}; --number: {face.text}; }}")
         lines.append(
             f'[data-theme="{theme}"] {{ --board: {palette.BOARD[theme]}; --empty: {palette.EMPTY[theme]}; }}'
@@ -230,8 +236,8 @@ def create_app(settings: Settings) -> Guard:
 
 def _warm_up() -> None:
     """Compile, or load, the rules of every game before the first visitor moves."""
-    for name in games.names():
-        state = games.get(name).new(0)
+    for game in games.all_games():
+        state = game.new(0)
         state.play(state.legal[0])
 
 

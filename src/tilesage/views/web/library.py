@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ...games import InputError
-from ...values.files import SHIPPED, SUFFIX, Model, open_model, read_header, shipped_names
+from ...values.files import SHIPPED, SUFFIX, Model, load_model, read_header, shipped_names
 from .settings import Settings
 
 MOST_RUNS = 500
@@ -74,7 +74,7 @@ class Library:
         """Every model that may be named: those in the box, those of the runs, those of the given folders."""
         return [entry for place in self._places() if (entry := _describe_model(place))]
 
-    def open_model(self, name: str, game: str) -> Model:
+    def load_model(self, name: str, game: str) -> Model:
         """The model of this name, or the one in the box for this game when the name is empty."""
         if not name:
             return self._kept(None, game)
@@ -110,7 +110,7 @@ class Library:
             key = (place.name if place else "", game, stamp)
             if key not in self.open:
                 try:
-                    self.open[key] = open_model(place.path if place else None, game)
+                    self.open[key] = load_model(place.path if place else None, game)
                 except InputError as mistake:
                     told = str(mistake).replace(str(place.path), place.name) if place else str(mistake)
                     raise InputError(told) from None

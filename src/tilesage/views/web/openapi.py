@@ -55,7 +55,7 @@ HINT = _object(
     ["game", "agent", "values", "best", "action", "think_ms"],
     game=GAME,
     agent={"type": "string"},
-    model={"type": "string"},
+    model={"type": "string", "description": "The one that was asked for; empty if the agent reads none."},
     values=VALUES | {"description": "Expected final scores of up, right, down, left; null where not legal."},
     best=WHOLE,
     action={"type": "string", "enum": ["up", "right", "down", "left"]},
@@ -103,6 +103,7 @@ def _post(summary: str, body: Schema, schema: Schema) -> Schema:
 
 def document() -> Schema:
     """The whole description."""
+    GAME["enum"] = games.names()  # a game may have been added since
     run: list[Schema] = [
         {"name": "name", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}},
         {"name": "after", "in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": 2**53}},

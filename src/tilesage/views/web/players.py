@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import math
 import threading
 import time
-from typing import NamedTuple
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
 
 from ... import games
-from ...arena.stretch import Runner
+from ...arena.playing import Playing
 from ...games import InputError, State
 from ...search.agents import Agent, make_agent, needs_model
+from ...search.agents import agent as find_agent
+from ...search.python_players import AgentError
 from ...search.specs import parse_spec
 from ...values.files import Model
 from .library import Library
@@ -32,22 +37,25 @@ MOST = {"expectimax": 4, "mcts": 20_000, "rollouts": 2_000, "nodes": 200_000}  #
 OPTIONS = {"leaf", "c", "width", "prune", "downgrade"}  # none of them takes memory or time
 MOST_AGENTS = 16
 D1_SECONDS = 2.0  # the longest thought of mcts:d1
+log = logging.getLogger(__name__)
 
 
 class Thought(NamedTuple):
-    """The expected final score of each action (None: not legal), the best of them, the time it took."""
+    """The expected final score of each action (None: not legal), the move the agent would make, the time it took."""
 
     values: list[float | None]
     best: int
     seconds: float
 
 
-def check_agent(text: str, think_seconds: float) -> str:
-    """The agent's word, if it is one and thinks within the limits.
+def check_agent(text: str, think_seconds: float, guests: Collection[str] = ()) -> str:
+    """The agent's word, if it is one and thinks within the limits. `guests` are players that the server was given.
 
     >>> check_agent("expectimax:2", 2.0)
     'expectimax:2'
     """
+    if text in guests:
+        return text
     spec = parse_spec(text)
     if set(spec.options) - OPTIONS:
         raise InputError(f"these options of an agent may be set here: {', '.join(sorted(OPTIONS))}")
@@ -65,31 +73,47 @@ def check_agent(text: str, think_seconds: float) -> str:
 class Player:
     """An agent with its memory (tables, trees), used by one visitor at a time."""
 
-    def __init__(self, spec: str, agent: Agent) -> None:
+    def __init__(self, spec: str, agent: Agent, turn: contextlib.AbstractContextManager[Any]) -> None:
         self.spec, self.agent, self.memory = spec, agent, agent.new_memory()
-        self.runner: Runner | None = None  # compiled when somebody watches at full speed
+        self.turn = turn  # somebody's Python, which need not bear several threads at once, is asked by one at a time
+        self.playing: Playing | None = None  # compiled when somebody watches at full speed
 
     def values(self, state: State) -> list[float | None]:
-        values = self.agent.values(state, self.memory)
-        return [value if value is not None and math.isfinite(value) else None for value in values]
+        with self._asked():
+            return _finite(self.agent.values(state, self.memory))
 
     def choose(self, state: State) -> int:
-        return self.agent.choose(state, self.memory)
+        with self._asked():
+            return self.agent.choose(state, self.memory)
 
     def run(self, state: State, most: int, seconds: float) -> tuple[State, State, bytes]:
         """Many moves without a look at each: the last two positions, and the actions that led there."""
-        self.runner = self.runner or Runner(self.agent, self.memory)
-        return self.runner.run(state, most, seconds)
+        with self._asked():
+            self.playing = self.playing or Playing(self.agent, self.memory)
+            return self.playing.go_on(state, most, seconds)
 
     def think(self, state: State) -> Thought:
-        """One thought gives the values and the move, which is the best of them; some agents only have a move."""
+        """One thought gives the move that the agent would make, and the values, which some agents do not have."""
         if state.over:
             raise InputError("no move is legal here: the game is over")
         began = time.perf_counter()
-        values = self.values(state)
-        known = [(value, action) for action, value in enumerate(values) if value is not None]
-        best = max(known, key=lambda pair: pair[0])[1] if known else self.choose(state)
-        return Thought(values, best, time.perf_counter() - began)
+        with self._asked():
+            best, values = self.agent.think(state, self.memory)
+        return Thought(_finite(values), best, time.perf_counter() - began)
+
+    @contextlib.contextmanager
+    def _asked(self) -> Iterator[None]:
+        """The log says what went wrong in somebody's player, and where; visitors learn that it did."""
+        try:
+            with self.turn:
+                yield
+        except AgentError as error:
+            log.error("%s", error)
+            raise InputError("the agent stumbled; the server's log says why") from None
+
+
+def _finite(values: list[float | None]) -> list[float | None]:
+    return [value if value is not None and math.isfinite(value) else None for value in values]
 
 
 class Cast:
@@ -98,15 +122,18 @@ class Cast:
     def __init__(self, library: Library) -> None:
         self.library, self.lock = library, threading.Lock()
         self.agents: dict[tuple[str, str, Model | None], Agent] = {}
+        self.guests = {text: threading.Lock() for text in library.settings.agents}
 
     def player(self, game: str, spec: str, model: str) -> Player:
         """The agent of this word; a model is opened only for those who read one."""
-        known = self.library.open_model(model, game) if needs_model(spec) else None
+        turn = self.guests.get(spec)
+        known = self.library.load_model(model, game) if turn is None and needs_model(spec) else None
         with self.lock:
             key = (spec, game, known)
             rules = known.game if known else games.get(game)
-            agent = self.agents.pop(key, None) or make_agent(spec, rules, known)
+            make = find_agent if turn else make_agent
+            agent = self.agents.pop(key, None) or make(spec, rules, known)
             self.agents[key] = agent  # the newest last
             while len(self.agents) > MOST_AGENTS:
                 self.agents.pop(next(iter(self.agents)))
-        return Player(spec, agent)
+        return Player(spec, agent, turn or contextlib.nullcontext())

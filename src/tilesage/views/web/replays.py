@@ -17,6 +17,7 @@ from typing import Any
 from ... import games
 from ...arena.lines import HEAD, guess_game, read_lines
 from ...arena.records import Place, Record, Slide, parse_record
+from ...arena.supply import Supply
 from ...games import Game, InputError, State
 from ...games.play import DIGITS
 from ..motions import compact, motions
@@ -110,35 +111,12 @@ def _put(game: Game, cells: list[int], place: Place, number: int) -> None:
     cells[place.cell] = place.tile
 
 
-class Supply:
-    """What is left in the bag (1 each) or the deck (4 each) from which Threes! draws."""
-
-    def __init__(self, game: Game) -> None:
-        self.name, self.full = game.name, 4 if game.name == "threes-phone" else 1
-        self.left = [self.full] * 3
-
-    def take(self, hint: tuple[int, ...]) -> None:
-        if len(hint) != 1 or not 1 <= hint[0] <= 3:
-            return  # a bonus does not come from the deck
-        self.left[hint[0] - 1] = max(0, self.left[hint[0] - 1] - 1)
-        if not any(self.left):  # filled again with the last one
-            self.left = [self.full] * 3
-
-    def fields(self) -> dict[str, str]:
-        if self.name == "threes-phone":
-            return {"deck": ",".join(map(str, self.left))}
-        return {"bag": "".join(str(i + 1) for i in range(3) if self.left[i])}
-
-
 def _state(game: Game, cells: list[int], place: Place, supply: Supply, score: int, moves: int) -> State:
-    fields: dict[str, str] = {}
-    if game.name != "2048":
-        supply.take(place.hint)
-        if not all(0 < index < len(game.tiles) for index in place.hint):
-            raise InputError(f"move {moves} of the record shows a hint that is no tile")
-        fields = {"hint": "+".join(str(game.tiles[index]) for index in place.hint), **supply.fields()}
-    state = State(game, *game.read(cells, fields), score, moves)
-    if game.name != "2048":
+    supply.take(place.hint)
+    if not all(0 < index < len(game.tiles) for index in place.hint):
+        raise InputError(f"move {moves} of the record shows a hint that is no tile")
+    state = State(game, *game.read(cells, supply.fields(place.hint)), score, moves)
+    if game.score_is_value:
         state = replace(state, score=int(game.rules.value_of_board(state.board, state.aux)))
     return state
 
@@ -156,7 +134,7 @@ def list_records(text: str) -> dict[str, Any]:
             continue
         moves = (line.text or "")[head.end() :].partition("|")[0]
         gained = sum(map(int, REWARD.findall(moves)))
-        slides, game = moves.count("#"), guess_game(moves)
+        slides, game = moves.count("#"), guess_game(moves, head.group(2))
         found.append({"line": line.number, "game": game, "player": head.group(1), "score": gained, "moves": slides})
     if not found:
         raise InputError(first_wrong or "the file is empty")
@@ -209,13 +187,12 @@ async def find_mistakes(
 
 def _judge(replay: Replay, player: Player, at: int, found: list[dict[str, Any]]) -> None:
     chosen = LETTERS.index(replay.actions[at])
-    values = player.values(replay.states[at])
-    legal = [value for value in values if value is not None]
-    made = values[chosen]
-    if made is None or len(legal) < 2 or max(legal) - made <= 0:
+    thought = player.think(replay.states[at])
+    better, made = thought.values[thought.best], thought.values[chosen]
+    if better is None or made is None or better - made <= 0:
         return
     found.append(
-        {"move": at, "loss": max(legal) - made, "chosen": chosen, "best": values.index(max(legal)), "values": values}
+        {"move": at, "loss": better - made, "chosen": chosen, "best": thought.best, "values": thought.values}
     )
     if len(found) > 20 * WORST:
         found.sort(key=lambda mistake: -mistake["loss"])

@@ -46,7 +46,7 @@ def play_actions(state: State, actions: str) -> list[State]:
 
 def position(state: State) -> dict[str, Any]:
     """A position for the page."""
-    text = state.text + (f" score={state.score}" if state.game.name == "2048" else "")
+    text = state.text + (f" score={state.score}" if not state.game.score_is_value else "")
     return {
         "game": state.game.name,
         "cells": state.cells,
@@ -64,7 +64,7 @@ class Seat:
     """A visitor's own game on the Play tab."""
 
     def __init__(self) -> None:
-        self.game, self.seed = "2048", 0
+        self.game, self.seed = games.DEFAULT_GAME, 0
         self.board: str | None = None
         self.actions: list[str] = []
         self.state: State | None = None

@@ -12,6 +12,7 @@ class Settings:
 
     host: str = "127.0.0.1"
     port: int = 2048
+    agents: tuple[str, ...] = ()  # players from outside the package (module:name), whom visitors may name
     models: tuple[Path, ...] = ()  # folders whose model files may be used
     runs: Path = Path("runs")
     hosts: tuple[str, ...] = ()  # further names by which the page may be opened

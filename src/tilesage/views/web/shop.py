@@ -36,7 +36,7 @@ class Shop:
 
     async def player(self, lane: Lane, game: str, fields: Fields) -> Player:
         """The player a visitor chose, by the names of an agent and of a model that this server knows."""
-        spec = check_agent(fields.text("agent", 40, "best"), self.settings.think_seconds)
+        spec = check_agent(fields.text("agent", 40, "best"), self.settings.think_seconds, self.cast.guests)
         model = fields.text("model", 200, "")
         return await self.thinkers.run(lane, lambda: self.cast.player(game, spec, model))
 

@@ -95,7 +95,7 @@ async function follow(name, run) {
   run.next = more.next;
 }
 
-const goal = (run) => (String(run.told.settings.game ?? "2048").startsWith("threes") ? "384" : "2048");
+const goal = (run) => String((lab.games.find(({ name }) => name === run.told.settings.game) ?? lab.games[0]).goal);
 const reached = (run, point) => point?.reach?.[goal(run)];
 
 function value(run, point) {

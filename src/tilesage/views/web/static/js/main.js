@@ -105,7 +105,7 @@ async function fetchModels() {
 function fromHash() {
   const [name, query] = location.hash.slice(1).split("?");
   const fields = new URLSearchParams(query ?? "");
-  const share = fields.has("board") ? { game: fields.get("game") ?? "2048", board: fields.get("board") } : null;
+  const share = fields.has("board") ? { game: fields.get("game"), board: fields.get("board") } : null;
   return { tab: TABS.includes(name) ? name : "play", share };
 }
 
@@ -121,9 +121,9 @@ async function begin() {
   const [games, { models }] = await Promise.all([api("/api/games"), api("/api/models")]);
   lab = { ...games, models };
   const refresh = () => {
-    players("play", document.querySelector("#play-games [aria-checked=true]")?.dataset.value ?? "2048");
+    players("play", document.querySelector("#play-games [aria-checked=true]")?.dataset.value ?? lab.games[0].name);
     players("watch", watchGame());
-    players("replay", document.body.dataset.replayGame ?? store.get("play.game", "2048"));
+    players("replay", document.body.dataset.replayGame ?? store.get("play.game", lab.games[0].name));
   };
   for (const prefix of ["play", "watch", "replay"]) keepPlayers(prefix);
   document.addEventListener("models", refresh);
@@ -145,7 +145,7 @@ async function begin() {
   window.addEventListener("hashchange", () => {
     const next = fromHash();
     openTab(next.tab);
-    if (next.share) openPosition(next.share.game, next.share.board).catch(oops);
+    if (next.share) openPosition(next.share.game ?? lab.games[0].name, next.share.board).catch(oops);
   });
   openTab(tab);
   link.whenOpen(() => { if (!$("panel-watch").hidden) enterWatch(); });

@@ -24,7 +24,7 @@ let chooseGame = () => {};
 
 export function setupPlay(laboratory, share) {
   lab = laboratory;
-  const wanted = share ?? { game: store.get("play.game", "2048") };
+  const wanted = share ?? { game: store.get("play.game", lab.games[0].name) };
   if (!lab.games.some(({ name }) => name === wanted.game)) wanted.game = lab.games[0].name;
   chooseGame = segments($("play-games"), lab.games.map(({ name, title }) => [name, title]), wanted.game, (name) => resume(name));
   $("play-auto").checked = store.get("play.auto", false);

@@ -86,7 +86,7 @@ async function demo() {
   const agent = $("replay-agent").value;
   $("replay-demo").disabled = true;
   try {
-    const record = await link.ask("replay.demo", { game: store.get("play.game", "2048"), agent, model: $("replay-model").value });
+    const record = await link.ask("replay.demo", { game: store.get("play.game", lab.games[0].name), agent, model: $("replay-model").value });
     await openReplay({ ...record, title: `A game of ${agent}` });
   } catch (error) { oops(error); } finally { $("replay-demo").disabled = false; }
 }

@@ -1,0 +1,45 @@
+"""`tilesage agents`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .flags import say, write_json
+
+
+@dataclass
+class Command:
+    """The players that --agent takes, their budgets and options; and those that installed packages bring along.
+
+    A player of your own is a function from a position to a move, in a file here: --agent my_module:my_agent
+
+    examples:
+      tilesage agents
+      tilesage agents --json -
+    """
+
+    json: str | None = None
+    """Write the list as JSON to this file (- for standard output)."""
+
+
+def run(command: Command) -> int:
+    from tilesage.search.registry import ROWS
+    from tilesage.search.specs import plugins
+
+    brought = plugins()
+    if command.json:
+        rows = [row.described() for row in ROWS]
+        write_json({"agents": rows, "from_packages": brought}, command.json)
+    if command.json == "-":
+        return 0
+    for row in ROWS:
+        say(f"{row.name:12s}{row.summary}")
+        if row.budget:
+            say(f"{'':12s}takes {row.budget.meaning}")
+        for option in row.options:
+            say(f"{'':14s}{option.name + '=…':14s}{option.meaning} (default: {option.default})")
+        say()
+    for name, reference in brought.items():
+        say(f"{name:12s}{reference}, from a package")
+    say("your own    my_module:my_agent, a function from a position to a move in my_module.py")
+    return 0
