@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+import tilesage
 from tilesage import cli
 from tilesage.cli import main
 from tilesage.games import names
@@ -265,6 +266,15 @@ def test_public_names_are_the_documented_ones(module: str) -> None:
         assert getattr(public, name) is not None
     with pytest.raises(AttributeError, match=f"module '{module}' has no attribute 'nonsense'"):
         public.nonsense  # noqa: B018
+
+
+def test_the_names_of_the_library_are_these() -> None:
+    """What is added here is promised; what is taken away breaks somebody's program."""
+    classes = ["Afterstate", "Agent", "Game", "Model", "Player", "Run", "State"]
+    functions = ["agent", "evaluate", "game", "load_model", "save_model", "train"]
+    others = ["AgentError", "InputError", "__version__", "batch_value", "compiled_value"]
+    assert sorted(tilesage.__all__) == sorted(classes + functions + others)
+    assert dir(tilesage) == sorted(tilesage.__all__)
 
 
 @pytest.mark.parametrize("words", [("threes",), ("--game", "threes")])

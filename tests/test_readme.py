@@ -30,6 +30,17 @@ def test_the_example_of_the_readme_runs() -> None:
     assert len(result.stdout.splitlines()) == 5
 
 
+def test_the_passages_of_the_library_run(tmp_path: Path) -> None:
+    """One after another, as one script, in an empty folder where nothing is left."""
+    page = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
+    script = tmp_path / "script.py"
+    script.write_text("".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), encoding="utf-8")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == page.count("print(")
+    assert list(tmp_path.iterdir()) == [script]
+
+
 def test_every_command_in_the_documents_exists() -> None:
     for page in PAGES:
         for block in re.findall(r"```.*?```", page.read_text(encoding="utf-8"), re.DOTALL):

@@ -30,7 +30,6 @@ __getattr__ = lazily(
         "load_model": ".values.files",
         "save_model": ".values.files",
         "agent": ".search.agents",
-        "make_agent": ".search.agents",
         "Agent": ".search.agents",
         "Player": ".search.python_players",
         "AgentError": ".search.python_players",
@@ -59,7 +58,6 @@ __all__ = [
     "evaluate",
     "game",
     "load_model",
-    "make_agent",
     "save_model",
     "train",
 ]
@@ -75,7 +73,6 @@ if TYPE_CHECKING:
     from tilesage.learning.runs import train as train
     from tilesage.search.agents import Agent as Agent
     from tilesage.search.agents import agent as agent
-    from tilesage.search.agents import make_agent as make_agent
     from tilesage.search.python_players import AgentError as AgentError
     from tilesage.search.python_players import Player as Player
     from tilesage.values.files import Model as Model

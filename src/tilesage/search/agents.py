@@ -143,11 +143,12 @@ def make_agent(spec: str, game: Game, model: Model | Value | None = None) -> Age
 def agent(
     player: str | Agent | Player | Callable[[State], int | str],
     game: Game | str | None = None,
-    model: Model | Path | str | None = None,
+    model: Model | Value | Path | str | None = None,
 ) -> Agent:
     """Anything that can play: a text such as "expectimax:3" or "my_module:my_agent", a function, an object.
 
-    `model` is a model, a file, a run folder or the name of a built-in one. A player that asks a network reads the
+    `model` is a model, a file, a run folder, the name of a built-in one, or a function that says what boards are worth
+    (`batch_value`, `compiled_value`). A player that asks a network reads the
     built-in model of the game where none is given. Without a game it is that of the model, or 2048.
 
     >>> agent("mcts:100", "threes")
@@ -170,9 +171,10 @@ def agent(
     return python_agent(player, rules or games.get(games.DEFAULT_GAME))
 
 
-def _built_in(text: str, game: Game | None, model: Model | Path | str | None) -> Agent:
+def _built_in(text: str, game: Game | None, model: Model | Value | Path | str | None) -> Agent:
     """A player of the registry; a model that it would not read is refused."""
     from tilesage.values.files import Model, load_model
+    from tilesage.values.outside import OutsideValue
 
     if not needs_model(text):
         if model is not None:
@@ -180,6 +182,8 @@ def _built_in(text: str, game: Game | None, model: Model | Path | str | None) ->
                 f"{text} reads no model: leave it out, or let a player that reads one play, such as greedy"
             )
         return make_agent(text, game or games.get(games.DEFAULT_GAME))
+    if isinstance(model, OutsideValue) or callable(model):
+        return make_agent(text, game or games.get(games.DEFAULT_GAME), model)
     known = model if isinstance(model, Model) else load_model(model, game)
     if game and game.name != known.game.name:
         raise InputError(f"this model plays {known.game.name}, not {game.name}")

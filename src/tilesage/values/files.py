@@ -154,6 +154,12 @@ def save_model(
 ) -> Path:
     """Write a model under a temporary name, then rename: a kill never leaves half a file.
 
+    >>> import tempfile
+    >>> from tilesage import load_model, save_model
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load_model(save_model(load_model("threes"), f"{folder}/copy.safetensors")).name
+    'copy'
+
     A packed one takes at most `limit` bytes (0: no limit) by leaving out what has the least `importance`.
     """
     path = Path(path)
@@ -274,6 +280,10 @@ def load_model(source: os.PathLike[str] | str | None = None, game: Game | str | 
     """The model of a file, of a run folder (its best), or of a name that ships with the package.
 
     Without a source: the model that ships for `game`.
+
+    >>> from tilesage import load_model
+    >>> load_model(), load_model(game="threes").value(load_model(game="threes").game.new(seed=1)) > 100_000
+    (Model('2048': 2048, 4x6+squares, values of afterstates), True)
     """
     path = find_model(source, game if isinstance(game, str) or game is None else game.name)
     header, metadata, start = read_header(path)

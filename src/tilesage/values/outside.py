@@ -87,12 +87,12 @@ def compiled_value(function: Callable[..., Any], of: str = "afterstates", reads_
     Searches are compiled around it, which takes some seconds once, and again when it was edited.
 
     >>> import numba
-    >>> from tilesage import game, make_agent
+    >>> from tilesage import agent, game
     >>> @numba.njit
     ... def corner(board, aux):  # the index of the tile in the top left corner
     ...     return 100.0 * (board & 15)
     >>> state = game("2048").parse("3.../..../..../...1")
-    >>> make_agent("expectimax:1", state.game, compiled_value(corner)).values(state)
+    >>> agent("expectimax:1", state.game, compiled_value(corner)).values(state)
     [300.0, 0.0, 0.0, 300.0]
     """
     return CompiledValue(function, of, reads_hint)
@@ -109,10 +109,10 @@ def batch_value(
     say so: `reads_hint=False`.
 
     >>> import numpy as np
-    >>> from tilesage import game, make_agent
+    >>> from tilesage import agent, game
     >>> room = batch_value(lambda tiles: 10.0 * (tiles == 0).sum(axis=(1, 2)), tiles=True)
     >>> state = game("2048").parse("11../..../..../....")
-    >>> make_agent("greedy", state.game, room).values(state)
+    >>> agent("greedy", state.game, room).values(state)
     [None, 154.0, 140.0, 154.0]
     """
     return BatchValue(function, of, reads_hint and not tiles, tiles)
