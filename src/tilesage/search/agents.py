@@ -147,8 +147,8 @@ def agent(
 ) -> Agent:
     """Anything that can play: a text such as "expectimax:3" or "my_module:my_agent", a function, an object.
 
-    `model` is a model, a file, a run folder, the name of a built-in one, or a function that says what boards are worth
-    (`batch_value`, `compiled_value`). A player that asks a network reads the
+    `model` is a model, a file, a run folder, the name of a built-in one, or a function that says what boards are
+    worth (`batch_value`, `compiled_value`). A player that asks a network reads the
     built-in model of the game where none is given. Without a game it is that of the model, or 2048.
 
     >>> agent("mcts:100", "threes")
