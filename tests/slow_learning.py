@@ -24,7 +24,7 @@ Entry = tuple[int, ...]  # stages, hint, pattern, tiles
 ZERO = Single(0)
 AGE_RATE = Single(0.005)
 SMALLEST_HOLE = 6
-SUMS_PER_AGE = {"2048": 64, "threes": 16, "threes-phone": 16}
+SUMS_PER_AGE = {"2048": 64, "fibonacci": 32, "threes": 16, "threes-phone": 16}
 SOFT = Single(0.05)
 ROUNDING = 1e-4
 

@@ -218,11 +218,11 @@ def test_an_edited_function_never_meets_the_machine_code_of_the_old_one(tmp_path
     """Two processes, one after the other, with another constant in a function that the value calls."""
     script = tmp_path / "script.py"
     text = (
-        "import numba\nfrom afterstate import game, make_agent\n"
+        "import numba\nfrom tilesage import agent, game\n"
         "@numba.njit\ndef inner(board):\n    return WORTH\n"
         "@numba.njit\ndef value(board, aux):\n    return inner(board)\n"
         "state = game('2048').parse('11../..../..../....')\n"
-        "print(make_agent('greedy', state.game, value).values(state))\n"
+        "print(agent('greedy', state.game, value).values(state))\n"
     )
     for worth in ("100.0", "200.0"):
         script.write_text(text.replace("WORTH", worth))

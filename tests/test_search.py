@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import reference
 from slow_search import by_definition, leaf
 
 from tilesage import games
@@ -16,20 +17,7 @@ from tilesage.search.specs import parse_spec
 from tilesage.values.files import Model
 from tilesage.values.patterns import parse_network
 
-# Few empty cells, tiles above 7 (so that the top bit of a nibble is used), something to merge.
-POSITIONS = {
-    "2048": ("1.23/2345/.987/3A12", "1..1/2123/3434/9ABC", "1212/2121/1212/212."),
-    "threes": (
-        "31.2/1453/.786/2319 hint=2 bag=13",
-        "1123/2114/9356/1232 hint=3 bag=123",
-        ".12./3121/4562/7893 hint=1 bag=23",
-    ),
-    "threes-phone": (
-        "31.2/1453/.786/2319 hint=2 deck=1,0,2",
-        "33.2/1453/.7B6/2319 hint=6+12+24 deck=1,1,0",
-    ),
-    "fibonacci": ("1.25/2147/.987/5A13", "1..1/2125/5454/9ABC", "1414/4141/1414/414."),
-}
+POSITIONS = {name: reference.get(name).SEARCHED for name in games.names()}
 
 
 def tiny_model(name: str, of: str = "afterstates", by_hint: bool = False, scale: float = 50.0) -> Model:
@@ -49,7 +37,7 @@ def test_values_are_those_of_the_definition(name: str) -> None:
     model = tiny_model(name)
     for text in POSITIONS[name]:
         state = model.game.parse(text)
-        for layers in (1, 2, 3) if name == "2048" else (1, 2):
+        for layers in (1, 2) if model.game.hint else (1, 2, 3):
             agent = make_agent(f"expectimax:{layers}", model.game, model)
             assert agent.values(state) == approximately(by_definition(model, state, layers)), (text, layers)
 
@@ -127,7 +115,7 @@ def test_two_layers_of_threes_by_hand() -> None:
 @pytest.mark.parametrize("name", games.names())
 def test_the_table_changes_nothing(name: str) -> None:
     model = tiny_model(name)
-    layers = 4 if name == "2048" else 3
+    layers = 3 if model.game.hint else 4
     with_table, without = (make_agent(f"expectimax:{layers},table={bits}", model.game, model) for bits in (8, 0))
     memory = with_table.new_memory()
     for text in POSITIONS[name]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import reference
 from slow_search import Node, Position, ValueTree, by_definition, deepened, dice_of, final, flat, leaf, uct
 from test_search import POSITIONS, approximately, tiny_model
 
@@ -17,13 +18,7 @@ from tilesage.search.uct import NO_CHILD, ROOT, Tree, new_tree
 from tilesage.values.files import Model
 
 every_game = pytest.mark.parametrize("name", games.names())
-# One in mid-game, and one whose games end inside the tree.
-STARTS = {
-    "2048": (POSITIONS["2048"][0], "2343/4565/2343/566."),
-    "threes": (POSITIONS["threes"][0], "1313/3131/1313/313. hint=2 bag=13"),
-    "threes-phone": (POSITIONS["threes-phone"][1], "1313/3131/1313/313. hint=2 deck=1,0,2"),
-    "fibonacci": (POSITIONS["fibonacci"][0], "1414/4161/1414/414."),
-}
+STARTS = {name: reference.get(name).FEW_EMPTY for name in games.names()}
 # Left and right merge the two 64s into the largest tile; whatever lands then, no move is left.
 FORCED = "3145/1231/3545/6623 score=1000"
 

@@ -164,7 +164,7 @@ def lines_of(scene, **options):
 def test_every_tile_stands_on_the_board_with_its_colours(name):
     game = games.get(name)
     cells = [*range(2, len(game.tiles)), 1][:16]
-    board, aux = game.read(cells + [0] * (16 - len(cells)), {} if name == "2048" else {"hint": "1"})
+    board, aux = game.read(cells + [0] * (16 - len(cells)), {"hint": "1"} if game.hint else {})
     text = board_text(games.State(game, board, aux))
     for index in cells:
         assert f" {game.tiles[index]} " in text.plain

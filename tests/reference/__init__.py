@@ -28,6 +28,9 @@ and what the tests that hold for every game must know of it:
     EXAMPLE                     a position before a slide to the left with few outcomes
     MOST                        the position whose slide to the left has the most placements, "" for the empty board;
                                 and one that has the most draws
+    SEARCHED                    positions with few empty cells, tiles above 7 (the top bit of a nibble is used), and
+                                something to merge
+    FEW_EMPTY                   one of mid-game, and one whose games end within a few moves
     GOLDEN                      moves, score and last position of the game that the engine deals for the seed 2584
                                 when it plays, in move n, the legal action of number n, counted round
     SPECIAL                     positions for the perft files, made for one rule each

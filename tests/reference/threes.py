@@ -26,6 +26,15 @@ FULL_BAG = (1, 1, 1)
 STARTING_TILES, GOAL, COPIES, NEW_TILES_COUNT = 9, 384, 1, True
 EXAMPLE = "1234/5.6./12../..13 hint=3 bag=12"
 MOST = (".1../.1../.1../.1.. hint=1", "1.../..../..../.... hint=1 bag=123")
+SEARCHED = (
+    "31.2/1453/.786/2319 hint=2 bag=13",
+    "1123/2114/9356/1232 hint=3 bag=123",
+    ".12./3121/4562/7893 hint=1 bag=23",
+)
+FEW_EMPTY = (
+    "31.2/1453/.786/2319 hint=2 bag=13",
+    "1313/3131/1313/313. hint=2 bag=13",
+)
 GOLDEN = (91, 1047, "3424/4143/3875/2311 hint=3 bag=2")
 SPECIAL = (
     "1212/2121/1212/2121 hint=1 bag=23",

@@ -41,6 +41,14 @@ BONUS_FROM = 7  # index of 48
 STARTING_TILES, GOAL, COPIES, NEW_TILES_COUNT = 9, 384, 4, True
 EXAMPLE = "1.8A/5.3./12../..13 hint=6+12+24 deck=1,2,3"
 MOST = (".1../.1../.1../.1.. hint=6+12+24", "F.../..../..../.... hint=1")
+SEARCHED = (
+    "31.2/1453/.786/2319 hint=2 deck=1,0,2",
+    "33.2/1453/.7B6/2319 hint=6+12+24 deck=1,1,0",
+)
+FEW_EMPTY = (
+    "33.2/1453/.7B6/2319 hint=6+12+24 deck=1,1,0",
+    "1313/3131/1313/313. hint=2 deck=1,0,2",
+)
 GOLDEN = (23, 93, "2431/2513/4145/1313 hint=2 deck=0,2,1")
 SPECIAL = (
     "7.../..../..../.... hint=6 deck=4,4,4",

@@ -36,12 +36,14 @@ def describe(game: games.Game) -> dict[str, Any]:
 
 
 def run(command: Command) -> int:
-    found = [games.get(name) for name in games.names()]
+    found = games.all_games()
     if command.json:
         write_json({"games": [describe(game) for game in found]}, command.json)
     if command.json != "-":
         for game in found:
             say(f"{game.name:14s}{game.summary}")
             say(f"{'':14s}tiles {', '.join(map(str, game.tiles[1:5]))} … {game.tiles[-1]}")
+            for name, (about, *_) in game.takes.items():
+                say(f"{'':14s}--{name.replace('_', '-')} {game.parameters[name]:g}: {about}")
             say(f"{'':14s}a start: {game.new(seed=1).text}\n")
     return 0

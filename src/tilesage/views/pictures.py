@@ -85,7 +85,8 @@ def header(state: State, theme: str, note: str = "") -> list[Text]:
 
 def number_size(number: str, tile: float = TILE) -> float:
     """The font size at which a number fits its tile with room at the sides."""
-    return tile * (0.5, 0.45, 0.365, 0.29, 0.24, 0.2)[len(number) - 1]
+    digits = len(number)
+    return tile * ((0.5, 0.45, 0.365, 0.29, 0.24, 0.2)[digits - 1] if digits <= 6 else 1.2 / digits)
 
 
 def darker(colour: str, share: float = 0.2) -> str:
