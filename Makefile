@@ -52,6 +52,7 @@ lint: $(DEV)
 	$(BIN)/ruff check src tests benchmarks scripts
 	$(BIN)/ruff format --check src tests benchmarks scripts
 	$(BIN)/mypy src
+	$(BIN)/lint-imports --no-cache
 
 bench: $(DEV)
 	$(BIN)/python benchmarks/speed.py
@@ -68,7 +69,7 @@ soak: $(DEV)
 	$(BIN)/python scripts/soak/flat_memory.py serve --minutes 60
 
 # Lines and branches of the Python that is not compiled. One test forbids files to grow, which those of the measurement must.
-coverage: NO_ROOM := tests/test_crashes.py::test_files_that_may_not_grow_are_told_in_one_line
+coverage: NO_ROOM := tests/learning/test_crashes.py::test_files_that_may_not_grow_are_told_in_one_line
 coverage: $(DEV)
 	$(BIN)/python -m coverage run -m pytest -q $(WORKERS) --deselect $(NO_ROOM)
 	$(BIN)/python -m coverage combine --quiet

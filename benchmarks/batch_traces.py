@@ -18,8 +18,8 @@ from numba import njit
 from tilesage import game
 from tilesage.learning.parts import parts
 from tilesage.learning.rules import AGE_RATE, AGE_SHARE, history_of
-from tilesage.values.ntuple import evaluator
-from tilesage.values.patterns import parse_network
+from tilesage.networks.ntuple import evaluator
+from tilesage.networks.patterns import parse_network
 
 LINES = 12
 GAMES, POINTS = 0, 1  # of the tally

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from tilesage import games
-from tilesage.games.chance import seed_of
-from tilesage.games.compiler import compiled
+from tilesage.core.compiler import compiled
+from tilesage.core.random import seed_of
+from tilesage.networks.files import load_model
 from tilesage.search.agents import Agent, make_agent
-from tilesage.values.files import load_model
 
 WIDTH = 512  # of the sums that are counted together
 REACHED, MOVES, SUM = 0, 1, 2

@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 from tilesage import games
-from tilesage.search.solving import KEPT, WHOLE, by_high_half, lay_out, solve_table
+from tilesage.search.game_2048.solving import KEPT, WHOLE, by_high_half, lay_out, solve_table
 
 BEGIN = 4  # the sum of the first small tiles
 

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from tilesage import games
-from tilesage.learning.gpu.available import gpu_name, require_gpu
+from tilesage.gpu.available import gpu_name, require_gpu
+from tilesage.networks.ntuple import evaluator
+from tilesage.networks.patterns import parse_network
 from tilesage.search.players import DEEP_LAYERS, DEEP_PRUNE, DEEP_WIDTH
-from tilesage.values.ntuple import evaluator
-from tilesage.values.patterns import parse_network
 
 CHUNK = 128
 
 
 def lesson_of(game: str, network: str, by_hint: bool = False, stages: tuple[int, ...] = (), **options: Any) -> Any:
-    from tilesage.learning.gpu.steps import Lesson
+    from tilesage.gpu.steps import Lesson
 
     rules = games.get(game)
     return Lesson(rules, evaluator(rules, parse_network(network, stages, by_hint)), **options)
@@ -40,7 +40,7 @@ def speed(learner: Any, seconds: float) -> float:
 
 def fingerprint(lesson: Any, rate: float) -> int:
     """A number that two equal sets of weights share."""
-    from tilesage.learning.gpu.learner import Learner
+    from tilesage.gpu.learner import Learner
 
     learner = Learner(lesson, 8192, seed=7)
     learner.set_rate(rate)
@@ -49,7 +49,7 @@ def fingerprint(lesson: Any, rate: float) -> int:
 
 
 def train_speeds(game: str, network: str, flights: list[int], seconds: float, **options: Any) -> Any:
-    from tilesage.learning.gpu.learner import Learner
+    from tilesage.gpu.learner import Learner
 
     lesson = lesson_of(game, network, **options)
     rate = 1.0 if lesson.coherence else 0.1
@@ -73,8 +73,8 @@ def train_speeds(game: str, network: str, flights: list[int], seconds: float, **
 
 
 def play_speed(learner: Any, number: int, layers: int = 1, width: int = 4, prune: float = 0.0) -> None:
-    from tilesage.arena.gpu_search import GpuSearcher, Search
-    from tilesage.learning.gpu.play import GpuPlayer
+    from tilesage.gpu.play import GpuPlayer
+    from tilesage.gpu.search import GpuSearcher, Search
 
     player = GpuPlayer(learner.lesson, learner.weights)
     if layers > 1:

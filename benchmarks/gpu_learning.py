@@ -20,13 +20,13 @@ from typing import Annotated, Any
 
 import tyro
 
-from tilesage.arena.evaluate import evaluate
-from tilesage.arena.gpu import evaluate_on_gpu
-from tilesage.games.errors import InputError
+from tilesage.core.errors import InputError
+from tilesage.evaluation.evaluate import evaluate
+from tilesage.evaluation.on_gpu import evaluate_on_gpu
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.runs import Progress, Run
+from tilesage.networks.files import Model, save_model
 from tilesage.search.agents import make_agent
-from tilesage.values.files import Model, save_model
 
 
 @dataclass

@@ -14,10 +14,10 @@ import time
 import numpy as np
 
 from tilesage import games
-from tilesage.arena.evaluate import Evaluation, evaluate
+from tilesage.evaluation.evaluate import Evaluation, evaluate
+from tilesage.networks.files import load_model
 from tilesage.search.agents import make_agent
 from tilesage.search.uct import ROOT
-from tilesage.values.files import load_model
 
 MID_GAME = "..../.1../1235/9764"  # a well-kept board with a 512, seven empty cells, about 5,500 points
 D1 = "D1's report: 1024 100 %, 2048 93 %, mean 10,086.7, 767 moves (400 iterations and 1 s a move, a laptop)"

@@ -12,12 +12,12 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from tilesage.arena.evaluate import evaluate
+from tilesage.evaluation.evaluate import evaluate
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.cpu import CpuTrainer
 from tilesage.learning.merge import Average, Changes, Copy, apply_changes
+from tilesage.networks.files import Model
 from tilesage.search.agents import make_agent
-from tilesage.values.files import Model
 
 NO_LIMIT = 1 << 60
 

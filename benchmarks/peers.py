@@ -25,11 +25,11 @@ import numba
 from search_vs_peer import read_peer, run_ours, run_peer, train_peer
 from speed import PEERS, bench_env
 
-from tilesage.arena.evaluate import evaluate
+from tilesage.evaluation.evaluate import evaluate
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.cpu import CpuTrainer
+from tilesage.networks.files import Model
 from tilesage.search.agents import make_agent
-from tilesage.values.files import Model
 
 PERFORMANCE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
 SECTION = "## Beside the peers"

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from tilesage import games
+from tilesage.gpu.available import require_gpu
 from tilesage.learning.config import TrainConfig
-from tilesage.learning.gpu.available import require_gpu
 from tilesage.learning.runs import Progress, Run
+from tilesage.search.game_2048.practice import PARTS
 from tilesage.search.players import depth_of, tables_wanted
-from tilesage.search.practice import PARTS
 from tilesage.search.specs import parse_spec
 
 WHOLE = TrainConfig(fold="16384", by_age=True, phases="tc:1:0.35,soften:1:0.2,soften:1:0.15,soften:1>0.05:0.3")
@@ -37,8 +37,8 @@ SCORE, MOVES, LARGEST = 0, 1, 2
 
 def learn(config: TrainConfig) -> tuple[Any, Any]:
     """The network as the kernels know it, and its weights, which stay on the GPU; all else goes back."""
-    from tilesage.learning.gpu.machine import SIMULATED, cuda
-    from tilesage.learning.gpu.steps import Lesson
+    from tilesage.gpu.machine import SIMULATED, cuda
+    from tilesage.gpu.steps import Lesson
 
     run, said = Run.begin(config, None), 0.0
 
@@ -92,9 +92,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a folder for the score, moves and largest tile of every game")
     chosen = parser.parse_args()
     require_gpu()
-    from tilesage.arena.gpu_endgames import solve_on_gpu
-    from tilesage.arena.gpu_search import GpuSearcher, Practised, Search
-    from tilesage.learning.gpu.play import GpuPlayer
+    from tilesage.gpu.endgames import solve_on_gpu
+    from tilesage.gpu.play import GpuPlayer
+    from tilesage.gpu.search import GpuSearcher, Practised, Search
 
     both: dict[str, Any] = {"network": chosen.network, "device": "cuda", "flight": chosen.flight}
     part = next(part for part in PARTS if part.name == chosen.part)

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from tilesage.networks.files import load_model
 from tilesage.search.agents import Agent, make_agent
 from tilesage.search.kinds import NO_MOVE
-from tilesage.values.files import load_model
 
 NARROW = "expectimax:12,width=1,prune="
 RARE = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)

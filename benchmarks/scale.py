@@ -10,10 +10,10 @@ import argparse
 import time
 
 from tilesage import games
-from tilesage.arena.cluster import cluster
-from tilesage.arena.evaluate import evaluate
-from tilesage.arena.scale import OnRay
-from tilesage.arena.together import TogetherTrainer
+from tilesage.cluster.connection import cluster
+from tilesage.cluster.evaluate import OnRay
+from tilesage.cluster.training import TogetherTrainer
+from tilesage.evaluation.evaluate import evaluate
 from tilesage.learning.config import TrainConfig
 from tilesage.search.agents import make_agent
 

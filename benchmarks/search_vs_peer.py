@@ -23,11 +23,11 @@ from statistics import median, stdev
 import numpy as np
 
 from tilesage import games
-from tilesage.arena.evaluate import evaluate
+from tilesage.evaluation.evaluate import evaluate
+from tilesage.networks.files import Model
+from tilesage.networks.layout import layout_of
+from tilesage.networks.patterns import parse_network
 from tilesage.search.agents import make_agent
-from tilesage.values.files import Model
-from tilesage.values.layout import layout_of
-from tilesage.values.patterns import parse_network
 
 NETWORK = "4x6"
 

@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.table import Table
 
 from tilesage import games
-from tilesage.arena.evaluate import LocalWorker
+from tilesage.core.random import below, draw, seed_of
+from tilesage.evaluation.evaluate import LocalWorker
 from tilesage.games import Game
-from tilesage.games.chance import below, draw, seed_of
 from tilesage.search.agents import agent
 
 ENVS = 4096
@@ -110,7 +110,7 @@ def bench_env(name: str, seconds: float) -> float:
     """Whole steps of the Gymnasium vector environment, new arrays, infos and the choice of the actions included."""
     import gymnasium
 
-    import tilesage.gym  # noqa: F401
+    import tilesage.environments  # noqa: F401
 
     envs = gymnasium.make_vec(IDS[name], num_envs=ENVS, vectorization_mode="vector_entry_point")
     _, infos = envs.reset(seed=1)

@@ -19,8 +19,8 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-from tilesage.arena.evaluate import evaluate
 from tilesage.cli.demo import RECIPE
+from tilesage.evaluation.evaluate import evaluate
 from tilesage.learning import Run, TrainConfig
 from tilesage.search.agents import make_agent
 

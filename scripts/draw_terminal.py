@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.segment import Segment
 
 from tilesage import games
+from tilesage.app.live import WATCH_KEYS, Adviser, landed
+from tilesage.drawing.terminal import Scene, draw
 from tilesage.search.agents import make_agent
-from tilesage.views.live import WATCH_KEYS, Adviser, landed
-from tilesage.views.terminal import Scene, draw
 
 AGENT, MOVES = "rollouts:100", 840
 WIDE, HIGH, COLUMNS, ROWS, SCALE = 10, 20, 84, 26, 2

@@ -17,14 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tilesage.arena.evaluate import evaluate
+from tilesage.core.compiler import Array
+from tilesage.evaluation.evaluate import evaluate
 from tilesage.games import PRACTICE
-from tilesage.games.compiler import Array
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.cpu import CpuTrainer
 from tilesage.learning.runs import Run
+from tilesage.networks.files import Model, load_model, save_model, write_training
 from tilesage.search.agents import make_agent
-from tilesage.values.files import Model, load_model, save_model, write_training
 
 RECIPES = {
     "2048": TrainConfig(game="2048", network="4x6+squares", fold="8192", decay=0.5, threads=2, seconds=600),

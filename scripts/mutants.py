@@ -25,30 +25,36 @@ from random import Random
 
 from changed_copy import PACKAGE, survives
 
-GAMES = ["tests/test_games.py", "tests/test_reference.py", "tests/test_perft.py", "-k", "not compiler_off"]
+GAMES = [
+    "tests/games/test_games.py",
+    "tests/games/test_reference.py",
+    "tests/games/test_perft.py",
+    "-k",
+    "not compiler_off",
+]
 GAME_OF_2048 = [*GAMES[:-1], "not compiler_off and not threes"]
 GAMES_OF_THREES = [*GAMES[:-1], "not compiler_off and not 2048"]
 REFEREE = [
-    "tests/test_referee.py",
-    "tests/test_rulebooks.py",
-    "tests/test_records.py",
-    "tests/test_verdicts.py",
+    "tests/records/test_referee.py",
+    "tests/records/test_rulebooks.py",
+    "tests/records/test_records.py",
+    "tests/records/test_verdicts.py",
     "-k",
     "not workers and not engine",
 ]
 FILES = {
     "games/board.py": GAMES,
-    "games/chance.py": GAMES,
+    "core/random.py": GAMES,
     "games/g2048.py": GAME_OF_2048,
     "games/new_tiles.py": GAMES,
     "games/fibonacci.py": GAMES,
     "games/threes.py": GAMES_OF_THREES,
     "games/threes_phone.py": GAMES_OF_THREES,
-    "arena/lines.py": REFEREE,
-    "arena/replay.py": REFEREE,
-    "arena/rulebooks.py": REFEREE,
-    "arena/referee.py": REFEREE,
-    "arena/own_rules.py": ["tests/test_plugins.py"],
+    "records/lines.py": REFEREE,
+    "records/replay.py": REFEREE,
+    "records/rulebooks.py": REFEREE,
+    "records/referee.py": REFEREE,
+    "records/own_rules.py": ["tests/games/test_plugins.py"],
 }
 COMPARISONS = {
     ast.Lt: ast.LtE,

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, Phase, settings
 os.environ.setdefault("TILESAGE_QUIET", "1")
 os.environ.setdefault("TILESAGE_CACHE", "")  # solved endgames: none are kept, and none are taken
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and their children, ignore it
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), *(str(folder) for folder in HERE.iterdir() if folder.is_dir())]  # tests share helpers
 
 settings.register_profile(
     "tilesage", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], max_examples=300

@@ -16,7 +16,7 @@ import numpy as np
 
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.runs import CHECKPOINT, FILES, Progress, read_metrics
-from tilesage.values.files import load_model, read_header
+from tilesage.networks.files import load_model, read_header
 
 INTERVAL = 0.2  # seconds between checkpoints
 ENVIRONMENT = {**os.environ, "TILESAGE_QUIET": "1"}

@@ -12,8 +12,8 @@ from random import Random
 import reference
 from reference import State
 
-from tilesage.arena.lines import TOLD_BY_FORM, notation_of
-from tilesage.arena.records import Action, Place, Record, Slide
+from tilesage.records.lines import TOLD_BY_FORM, notation_of
+from tilesage.records.record import Action, Place, Record, Slide
 
 CLOCK = 1667102958189
 

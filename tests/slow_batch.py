@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tilesage.core.compiler import Array
+from tilesage.core.random import seed_of
 from tilesage.games import Game
-from tilesage.games.chance import seed_of
-from tilesage.games.compiler import Array
 from tilesage.learning.rules import AGE_RATE, AGE_SHARE
-from tilesage.values.lanes import symmetric_words
-from tilesage.values.ntuple import Evaluator
+from tilesage.networks.lanes import symmetric_words
+from tilesage.networks.ntuple import Evaluator
 
 F = np.float32
 NOTHING = np.float32(0)

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from tilesage.core.random import seed_of
 from tilesage.games import Game
-from tilesage.games.chance import seed_of
 from tilesage.learning import TrainConfig
-from tilesage.values.ntuple import Evaluator
-from tilesage.values.patterns import Network
+from tilesage.networks.ntuple import Evaluator
+from tilesage.networks.patterns import Network
 
 Single = np.float32
 Position = tuple[np.uint64, np.uint64]

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from tilesage.core.random import draw, seed_of
 from tilesage.games import Afterstate, State
-from tilesage.games.chance import draw, seed_of
-from tilesage.values.files import Model
+from tilesage.networks.files import Model
 
 MOVES = range(4)
 

@@ -12,11 +12,12 @@ import pytest
 from test_search import tiny_model
 
 from tilesage import games
-from tilesage.arena.advice import advise
-from tilesage.arena.statistics import Statistics
-from tilesage.games import Game, InputError, State
+from tilesage.core.errors import InputError
+from tilesage.evaluation.advice import advise
+from tilesage.games import Game, State
+from tilesage.networks import Model, load_model, parse_network, save_model
+from tilesage.records.statistics import Statistics
 from tilesage.search.agents import make_agent
-from tilesage.values import Model, load_model, parse_network, save_model
 
 every_game = pytest.mark.parametrize("name", games.names())
 

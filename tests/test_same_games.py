@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tilesage.cli import main
-from tilesage.values import load_model
+from tilesage.networks import load_model
 
 SEEDS = Path(__file__).parent / "data" / "seeds.json"
 TRAININGS = {

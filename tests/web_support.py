@@ -16,8 +16,8 @@ import numpy as np
 
 from tilesage import games
 from tilesage.games import State
-from tilesage.values.files import Model, save_model, size_of
-from tilesage.values.patterns import parse_network
+from tilesage.networks.files import Model, save_model, size_of
+from tilesage.networks.patterns import parse_network
 
 LETTERS = "URDL"
 BROWSER_FLAGS = [

@@ -14,9 +14,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .games.lazy import lazily
+from tilesage.core.devices import TRAINERS
+from tilesage.core.lazy import lazily
 
 __version__ = "0.2.0"
+
+TRAINERS |= {"cpu": "tilesage.learning.cpu:CpuTrainer", "cuda": "tilesage.gpu:make_gpu_trainer"}
 
 __getattr__ = lazily(
     __name__,
@@ -25,17 +28,17 @@ __getattr__ = lazily(
         "Game": ".games",
         "State": ".games",
         "Afterstate": ".games",
-        "InputError": ".games.errors",
-        "Model": ".values.files",
-        "load_model": ".values.files",
-        "save_model": ".values.files",
+        "InputError": ".core.errors",
+        "Model": ".networks.files",
+        "load_model": ".networks.files",
+        "save_model": ".networks.files",
         "agent": ".search.agents",
         "Agent": ".search.agents",
         "Player": ".search.python_players",
         "AgentError": ".search.python_players",
-        "batch_value": ".values.outside",
-        "compiled_value": ".values.outside",
-        "evaluate": ".arena.evaluate",
+        "batch_value": ".networks.outside",
+        "compiled_value": ".networks.outside",
+        "evaluate": ".evaluation.evaluate",
         "train": ".learning.runs",
         "Run": ".learning.runs",
     },
@@ -63,23 +66,23 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from tilesage.arena.evaluate import evaluate as evaluate
+    from tilesage.core.errors import InputError as InputError
+    from tilesage.evaluation.evaluate import evaluate as evaluate
     from tilesage.games import Afterstate as Afterstate
     from tilesage.games import Game as Game
     from tilesage.games import State as State
     from tilesage.games import get as game
-    from tilesage.games.errors import InputError as InputError
     from tilesage.learning.runs import Run as Run
     from tilesage.learning.runs import train as train
+    from tilesage.networks.files import Model as Model
+    from tilesage.networks.files import load_model as load_model
+    from tilesage.networks.files import save_model as save_model
+    from tilesage.networks.outside import batch_value as batch_value
+    from tilesage.networks.outside import compiled_value as compiled_value
     from tilesage.search.agents import Agent as Agent
     from tilesage.search.agents import agent as agent
     from tilesage.search.python_players import AgentError as AgentError
     from tilesage.search.python_players import Player as Player
-    from tilesage.values.files import Model as Model
-    from tilesage.values.files import load_model as load_model
-    from tilesage.values.files import save_model as save_model
-    from tilesage.values.outside import batch_value as batch_value
-    from tilesage.values.outside import compiled_value as compiled_value
 
 
 def __dir__() -> list[str]:
@@ -88,12 +91,12 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: Any) -> None:
     """`%load_ext tilesage`: positions are drawn in this notebook."""
-    from .views.notebook import install
+    from tilesage.drawing.notebook import install
 
     install(shell)
 
 
 if "IPython" in sys.modules:
-    from .views.notebook import install_if_there
+    from tilesage.drawing.notebook import install_if_there
 
     install_if_there(sys.modules)

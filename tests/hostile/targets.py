@@ -14,19 +14,18 @@ from unittest import mock
 
 import numpy as np
 from recording import play_game
+from tilesage.x.mutations import broken, broken_model, broken_tensors
+from tilesage.x.watch import Broken, through_the_door
 
 from tilesage import games
-from tilesage.arena.records import format_record, parse_record
-from tilesage.games.errors import InputError
+from tilesage.core.errors import InputError
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.runs import Run, read_metrics, train
+from tilesage.networks.convert import Numbering, export_model
+from tilesage.networks.files import Model, load_model, save_model, size_of
+from tilesage.networks.patterns import parse_network
+from tilesage.records.record import format_record, parse_record
 from tilesage.search.specs import parse_spec
-from tilesage.values.convert import Numbering, export_model
-from tilesage.values.files import Model, load_model, save_model, size_of
-from tilesage.values.patterns import parse_network
-
-from .mutations import broken, broken_model, broken_tensors
-from .watch import Broken, through_the_door
 
 Breaker = Callable[[bytes, Random, Sequence[bytes]], bytes]
 EVALUATE = ["--games", "1", "--workers", "1", "--json", "-"]

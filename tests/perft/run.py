@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from perft.positions import GAMES, read_file
 from tilesage import games
+from tilesage.core.compiler import compiled
 from tilesage.games import Game
-from tilesage.games.compiler import compiled
 
 AT_ONCE = 1 << 14  # positions expanded in one call
 

@@ -10,10 +10,10 @@ from functools import cache
 
 import numpy as np
 
+from tilesage.core.compiler import Array, compiled
+from tilesage.core.random import below, draw
 from tilesage.games import g2048
 from tilesage.games.board import NIBBLE, S4, ZERO, Board, Whole, count, empty_cells, nth_cell, turn, turn_back
-from tilesage.games.chance import below, draw
-from tilesage.games.compiler import Array, compiled
 from tilesage.games.game import Game, Parameter, Rules
 from tilesage.games.new_tiles import new_tiles, no_draws
 

@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a file name may hold bytes that no terminal can show
             stream.reconfigure(errors="backslashreplace")
-    from tilesage.games.errors import InputError
+    from tilesage.core.errors import InputError
 
     try:
         status = run_command(*words)
@@ -98,7 +98,7 @@ def run_command(name: str = "help", *words: str) -> int:
         return 0
     if name not in available():
         return complain(f"unknown command {name!r}: write one of {', '.join(available())}")
-    from .flags import parse
+    from tilesage.cli.flags import parse
 
     module = importlib.import_module(f".{name}", __package__)
     return int(module.run(parse(module.Command, name, list(words))))
@@ -115,7 +115,7 @@ def describe(error: Exception) -> str:
 
 def complain(message: str) -> int:
     """One line that says what is wrong; exit status 2."""
-    from tilesage.games.errors import InputError
+    from tilesage.core.errors import InputError
 
     print(f"tilesage: {' '.join(str(InputError(message)).split())}", file=sys.stderr)
     return 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .flags import say, write_json
+from tilesage.cli.flags import say, write_json
 
 
 @dataclass

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .flags import say, write_json
+from tilesage.cli.flags import say, write_json
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Command:
 
 def run(command: Command) -> int:
     from tilesage import games
-    from tilesage.games.errors import InputError
+    from tilesage.core.errors import InputError
 
     if not 0 < command.seconds <= 3600 or not 1 <= command.threads <= 1024:
         raise InputError("--seconds is more than 0 and at most 3600, --threads 1 to 1024")
@@ -60,9 +60,8 @@ def run(command: Command) -> int:
 
 def _playing(spec: str, game: str, threads: int, seconds: float) -> float:
     """Moves a second, from as many games as fit in the time."""
-    from tilesage.arena.evaluate import evaluate
-
-    from .players import find_agent
+    from tilesage.cli.players import find_agent
+    from tilesage.evaluation.evaluate import evaluate
 
     agent, games = find_agent(spec, None, game), 8 * threads
     while True:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from tilesage import games
-from tilesage.games.errors import InputError
-from tilesage.values.patterns import write_pattern
-
-from .flags import say, write_json
+from tilesage.cli.flags import say, write_json
+from tilesage.core.errors import InputError
+from tilesage.networks.patterns import write_pattern
 
 if TYPE_CHECKING:
-    from tilesage.values.files import Model
+    from tilesage.networks.files import Model
 
 Format = Literal["tilesage", "course", "course64", "demo", "tdl2048"]
 
@@ -63,8 +62,8 @@ class Command:
 
 
 def run(command: Command) -> int:
-    from tilesage.values.convert import Numbering, export_model, format_by_name
-    from tilesage.values.files import save_model
+    from tilesage.networks.convert import Numbering, export_model, format_by_name
+    from tilesage.networks.files import save_model
 
     form = command.to or format_by_name(command.target)
     _check(command, form)
@@ -88,7 +87,7 @@ def run(command: Command) -> int:
 
 
 def _check(command: Command, form: str) -> None:
-    from tilesage.values.convert import BASES
+    from tilesage.networks.convert import BASES
 
     if command.network and command.patterns:
         raise InputError("--network and --patterns are two words for the same: give one")
@@ -104,9 +103,9 @@ def _check(command: Command, form: str) -> None:
 
 def _read(command: Command) -> tuple[Model, list[str]]:
     """The model in IN, and what the user should know about it."""
-    from tilesage.values.convert import Numbering, import_model
-    from tilesage.values.exchange import read_tables
-    from tilesage.values.files import load_model
+    from tilesage.networks.convert import Numbering, import_model
+    from tilesage.networks.exchange import read_tables
+    from tilesage.networks.files import load_model
 
     path = Path(command.source)
     if command.from_ == "tilesage" or (command.from_ is None and _is_ours(path)):
@@ -131,7 +130,7 @@ def _read(command: Command) -> tuple[Model, list[str]]:
 
 def _is_ours(path: Path) -> bool:
     """A folder, a name of a shipped model, or a file whose header is ours."""
-    from tilesage.values.files import read_header
+    from tilesage.networks.files import read_header
 
     if not path.is_file():
         return True

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilesage.arena.statistics import TABLES
-from tilesage.games.errors import InputError
+from tilesage.app.plots import Curve, plot_curves
+from tilesage.cli.flags import program, say, write_json
+from tilesage.cli.train import new_folder
+from tilesage.core.errors import InputError
 from tilesage.learning.config import TrainConfig
-from tilesage.views.plots import Curve, plot_curves
-
-from .flags import program, say, write_json
-from .train import new_folder
+from tilesage.records.statistics import TABLES
 
 if TYPE_CHECKING:
     from tilesage.learning.runs import Progress
@@ -47,11 +46,11 @@ class Command:
 
 
 def run(command: Command) -> int:
-    from tilesage.arena.evaluate import evaluate
+    from tilesage.app.progress import TrainingView
+    from tilesage.evaluation.evaluate import evaluate
     from tilesage.learning.runs import Run, read_metrics, stopping_cleanly
+    from tilesage.networks.files import load_model
     from tilesage.search.agents import make_agent
-    from tilesage.values.files import load_model
-    from tilesage.views.progress import TrainingView
 
     if command.games < 1:
         raise InputError(f"--games is a whole number from 1 on, not {command.games}")

@@ -13,16 +13,15 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from tilesage.arena.statistics import TABLES
-from tilesage.games import InputError
-from tilesage.games.disk import written
-
-from .flags import program, say, write_json
-from .players import find_agent
+from tilesage.cli.flags import program, say, write_json
+from tilesage.cli.players import find_agent
+from tilesage.core.errors import InputError
+from tilesage.core.files import written
+from tilesage.records.statistics import TABLES
 
 if TYPE_CHECKING:
-    from tilesage.arena.evaluate import Evaluation
-    from tilesage.arena.records import Record
+    from tilesage.evaluation.evaluate import Evaluation
+    from tilesage.records.record import Record
     from tilesage.search.agents import Agent
     from tilesage.search.python_players import AgentError
 
@@ -71,7 +70,7 @@ class Command:
 
 
 def run(command: Command) -> int:
-    from tilesage.arena.records import format_record
+    from tilesage.records.record import format_record
 
     if command.games > MOST_GAMES or (command.workers is not None and command.workers < 1):
         raise InputError(f"--games is a whole number up to {MOST_GAMES:,}, and --workers one from 1 on")
@@ -113,16 +112,16 @@ def _kept(save: Path | None) -> contextlib.AbstractContextManager[IO[Any] | None
 
 
 def _play(agent: Agent, command: Command, keep: Callable[[Record], None] | None) -> Evaluation:
-    from tilesage.arena.evaluate import evaluate
+    from tilesage.evaluation.evaluate import evaluate
 
     if command.device == "cuda":
-        from tilesage.arena.gpu import evaluate_on_gpu
+        from tilesage.evaluation.on_gpu import evaluate_on_gpu
 
         if keep or command.on == "ray":
             raise InputError("--save and --on ray go with --device cpu")
         return _watched(agent, command, evaluate_on_gpu)
     if command.on == "ray":
-        from tilesage.arena.scale import evaluate_on_ray
+        from tilesage.cluster.evaluate import evaluate_on_ray
 
         on_ray = partial(evaluate_on_ray, address=command.ray_address)
         return _watched(agent, command, partial(on_ray, workers=command.workers, keep=keep))
@@ -133,7 +132,7 @@ def _play(agent: Agent, command: Command, keep: Callable[[Record], None] | None)
 
 def _watched(agent: Agent, command: Command, play: Callable[..., Evaluation]) -> Evaluation:
     """Play with the figures on the screen."""
-    from tilesage.views.progress import EvaluationView
+    from tilesage.app.progress import EvaluationView
 
     goal = agent.game.tiles[agent.game.goal]
     with EvaluationView(command.games, goal, command.quiet or command.json == "-") as view:

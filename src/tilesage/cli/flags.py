@@ -17,8 +17,8 @@ from typing import Any, TypeVar, get_type_hints
 
 import tyro
 
-from tilesage.games.disk import written
-from tilesage.games.errors import InputError
+from tilesage.core.errors import InputError
+from tilesage.core.files import written
 
 Command = TypeVar("Command")
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilesage import games
-
-from .flags import say, write_json
+from tilesage.cli.flags import say, write_json
 
 
 @dataclass

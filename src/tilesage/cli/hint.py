@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from tilesage.games import InputError
-
-from .flags import say, write_json
-from .players import find_agent
+from tilesage.cli.flags import say, write_json
+from tilesage.cli.players import find_agent
+from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
-    from tilesage.arena.advice import Advice
+    from tilesage.evaluation.advice import Advice
     from tilesage.search.agents import Agent, Memory
 
 
@@ -52,8 +51,8 @@ class Command:
 
 
 def run(command: Command) -> int:
-    from tilesage.arena.advice import advise
-    from tilesage.views.progress import PlayoutsView
+    from tilesage.app.progress import PlayoutsView
+    from tilesage.evaluation.advice import advise
 
     if command.playouts < 0:
         raise InputError("playouts is a number of games from 0 on")
@@ -83,7 +82,7 @@ def answer_lines(agent: Agent, playouts: int) -> int:
 
 
 def answer(agent: Agent, line: str, playouts: int, memory: Memory) -> dict[str, Any]:
-    from tilesage.arena.advice import advise
+    from tilesage.evaluation.advice import advise
 
     try:
         return advise(agent, agent.game.parse(board_of(line)), playouts, memory).summary()

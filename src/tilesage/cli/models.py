@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilesage.games.errors import InputError
-
-from .flags import program, say, write_json
+from tilesage.cli.flags import program, say, write_json
+from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
-    from tilesage.values.files import Model
+    from tilesage.networks.files import Model
 
 
 @dataclass
@@ -48,7 +47,7 @@ def run(command: Command) -> int:
 
 def sources(folders: list[Path]) -> Iterator[tuple[str, Path]]:
     """What to write for a model, and where it lies."""
-    from tilesage.values.files import find_model, shipped_names
+    from tilesage.networks.files import find_model, shipped_names
 
     for name in shipped_names():
         yield name, find_model(name)
@@ -59,7 +58,7 @@ def sources(folders: list[Path]) -> Iterator[tuple[str, Path]]:
 
 
 def describe(source: str, path: Path) -> dict[str, Any]:
-    from tilesage.values.files import describe_model, size_of
+    from tilesage.networks.files import describe_model, size_of
 
     try:
         model = describe_model(path)

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import tyro
 
-from tilesage.values.patterns import NAMES, NOTES, Network, drawing, parse_network, write_pattern
-
-from .flags import say, write_json
+from tilesage.cli.flags import say, write_json
+from tilesage.networks.patterns import NAMES, NOTES, Network, drawing, parse_network, write_pattern
 
 MEGABYTE = 1 << 20
 ACROSS = 6  # pictures in a row
@@ -32,7 +31,7 @@ class Command:
 
 
 def describe(network: Network) -> dict[str, Any]:
-    from tilesage.values.files import size_of
+    from tilesage.networks.files import size_of
 
     entries = size_of(network)
     return {

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from tilesage.games import InputError
-
-from .flags import say
-from .players import find_agent, find_game
+from tilesage.cli.flags import say
+from tilesage.cli.players import find_agent, find_game
+from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
     from tilesage.search.agents import Agent
@@ -48,7 +47,7 @@ class Command:
 
 
 def run(command: Command) -> int:
-    from tilesage.views.live import Adviser, Sitting, play
+    from tilesage.app.live import Adviser, Sitting, play
 
     agent = adviser(command)
     game = agent.game if agent else find_game(command.game, command.parameters)

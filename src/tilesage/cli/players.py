@@ -20,9 +20,9 @@ def find_game(name: str | None, parameters: str = "") -> Game:
 
 def find_agent(spec: str, model: str | None, game: str | None, parameters: str = "") -> Agent:
     """The model says which game, unless only the game is given; a player in the current folder is found there."""
+    from tilesage.networks.files import load_model
     from tilesage.search.agents import agent
     from tilesage.search.specs import is_from_outside
-    from tilesage.values.files import load_model
 
     if is_from_outside(spec):
         make_importable(os.getcwd())

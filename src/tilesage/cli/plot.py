@@ -9,11 +9,10 @@ from typing import Annotated, Literal
 import tyro
 
 from tilesage import games
-from tilesage.games.errors import InputError
+from tilesage.app.plots import Curve, plot_curves
+from tilesage.cli.flags import say
+from tilesage.core.errors import InputError
 from tilesage.learning.config import TrainConfig
-from tilesage.views.plots import Curve, plot_curves
-
-from .flags import say
 
 
 @dataclass

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 import tyro
 
-from tilesage.games import InputError, parse_parameters
-
-from .flags import say, write_json
+from tilesage.cli.flags import say, write_json
+from tilesage.core.errors import InputError
+from tilesage.games import parse_parameters
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Command:
 
 
 def run(command: Command) -> int:
-    from tilesage.arena.referee import judge
+    from tilesage.records.referee import judge
 
     if command.speed is not None and not command.speed > 0:
         raise InputError(f"--speed is a number of actions a second above 0, not {command.speed:g}")

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from tilesage import games
-from tilesage.games import InputError
-
-from .flags import say
+from tilesage.cli.flags import say
+from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
-    from tilesage.arena.records import Record
-    from tilesage.views.film import Moment
+    from tilesage.app.film import Moment
+    from tilesage.records.record import Record
 
 LONGEST_NUMBER = 18  # digits
 
@@ -62,9 +61,9 @@ class Command:
 
 
 def run(command: Command) -> int:
-    from tilesage.views.film import moments_of, save_gif, save_mp4
-    from tilesage.views.live import look_again
-    from tilesage.views.pictures import save
+    from tilesage.app.film import moments_of, save_gif, save_mp4
+    from tilesage.app.live import look_again
+    from tilesage.drawing.pictures import save
 
     check(command)
     if command.of:
@@ -118,7 +117,7 @@ def find(path: Path, wanted: str) -> tuple[Record, int]:
 
 
 def _numbered(path: Path) -> enumerate[Record]:
-    from tilesage.arena.records import read_records
+    from tilesage.records.record import read_records
 
     return enumerate(read_records(path), start=1)
 

@@ -10,13 +10,12 @@ from typing import Annotated, Literal
 
 import tyro
 
-from tilesage.games.disk import written
-from tilesage.games.errors import InputError
+from tilesage.cli.flags import say, write_json
+from tilesage.core.errors import InputError
+from tilesage.core.files import written
 from tilesage.reports import find_report
 from tilesage.reports.report import Report, Scale
 from tilesage.reports.steps import Experiment, Step, is_wanted
-
-from .flags import say, write_json
 
 
 @dataclass
@@ -65,7 +64,7 @@ class Command:
 
 
 def run(command: Command) -> int:
-    from . import main
+    from tilesage.cli import main
 
     report = find_report(command.name)
     if command.threads < 1:

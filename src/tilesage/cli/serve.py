@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilesage import games
-from tilesage.games.errors import InputError
-
-from .players import find_agent
+from tilesage.cli.players import find_agent
+from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -56,8 +55,8 @@ class Command:
 def run(command: Command) -> int:
     """Serve until Ctrl-C."""
     try:
-        from tilesage.views.web.app import make_server
-        from tilesage.views.web.settings import Settings
+        from tilesage.app.web.app import make_server
+        from tilesage.app.web.settings import Settings
     except ModuleNotFoundError as missing:
         raise InputError(f"the page needs {missing.name}: pip install '.[web]'") from None
     for game in command.game:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from tilesage.games.errors import InputError
-from tilesage.views.plots import Curve, plot_curves
-
-from .flags import say, write_json
+from tilesage.app.plots import Curve, plot_curves
+from tilesage.cli.flags import say, write_json
+from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
-    from tilesage.arena.sweep import Sweep, Trial
+    from tilesage.evaluation.sweep import Sweep, Trial
     from tilesage.learning.runs import Progress
 
 SHOWN = 8  # curves in the plot: the best ones
@@ -56,7 +55,7 @@ class Command:
 
 
 def run(command: Command) -> int:
-    from tilesage.arena.sweep import claim, read_sweep
+    from tilesage.evaluation.sweep import claim, read_sweep
 
     if command.on == "local" and command.ray_address:
         raise InputError("--ray-address goes with --on ray")
@@ -67,7 +66,7 @@ def run(command: Command) -> int:
     if talks:
         say(f"{len(sweep.trials)} trials, {len(sweep.waiting())} to do, in {folder}", to_stderr=True)
     if command.on == "ray":
-        from tilesage.arena.trials import sweep_on_ray
+        from tilesage.cluster.trials import sweep_on_ray
 
         sweep_on_ray(sweep, command.ray_address, command.workers, lambda text: _note(text, talks))
     else:
@@ -82,8 +81,8 @@ def _note(text: str, talks: bool) -> None:
 
 def _here(sweep: Sweep, quiet: bool) -> None:
     """One trial after another."""
+    from tilesage.app.progress import TrainingView
     from tilesage.learning.runs import stopping_cleanly
-    from tilesage.views.progress import TrainingView
 
     for trial in sweep.waiting():
         training = trial.open()

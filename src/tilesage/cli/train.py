@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from tilesage import games
-from tilesage.games.errors import InputError
+from tilesage.cli.flags import program, say, write_json
+from tilesage.core.errors import InputError
 from tilesage.learning.config import TrainConfig
-
-from .flags import program, say, write_json
 
 if TYPE_CHECKING:
     from tilesage.learning.runs import Maker, Progress, Run
@@ -76,7 +75,7 @@ def trainers(command: Command) -> contextlib.AbstractContextManager[Maker]:
     from tilesage.learning.trainer import make_trainer
 
     if command.on == "ray":
-        from tilesage.arena.together import together
+        from tilesage.cluster.training import together
 
         return together(command.nodes, command.merge_seconds, command.ray_address)
     if command.ray_address or command.nodes != 1:
@@ -85,8 +84,8 @@ def trainers(command: Command) -> contextlib.AbstractContextManager[Maker]:
 
 
 def learn(command: Command, training: Run) -> int:
+    from tilesage.app.progress import TrainingView
     from tilesage.learning.runs import stopping_cleanly
-    from tilesage.views.progress import TrainingView
 
     assert training.folder is not None
     config, quiet_output = training.config, command.json == "-"

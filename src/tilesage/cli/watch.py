@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 import tyro
 
 from tilesage import games
-from tilesage.games import InputError
-
-from .players import find_agent
+from tilesage.cli.players import find_agent
+from tilesage.core.errors import InputError
 
 
 @dataclass
@@ -44,7 +43,7 @@ class Command:
 
 
 def run(command: Command) -> int:
-    from tilesage.views.live import watch
+    from tilesage.app.live import watch
 
     if command.delay is not None and not 0 <= command.delay <= 3600:
         raise InputError(f"--delay is a number of seconds from 0 to 3600, not {command.delay:g}")

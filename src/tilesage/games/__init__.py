@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from . import outside
-from .errors import InputError
-from .lazy import lazily
+from tilesage.core.errors import InputError
+from tilesage.core.lazy import lazily
+from tilesage.games import outside
 
 if TYPE_CHECKING:
-    from .game import Game, Rules
-    from .play import Afterstate, State
+    from tilesage.games.game import Game, Rules
+    from tilesage.games.state import Afterstate, State
 
 __all__ = [
     "DEFAULT_GAME",
@@ -44,7 +44,7 @@ REGISTRY = {
 PRACTICE = {"2048-block": "block", "2048-walls": "walls"}
 __getattr__ = lazily(
     __name__,
-    {"Game": ".game", "Rules": ".game", "State": ".play", "Afterstate": ".play"},
+    {"Game": ".game", "Rules": ".game", "State": ".state", "Afterstate": ".state"},
 )
 
 

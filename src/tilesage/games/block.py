@@ -9,7 +9,7 @@ Two rows of three leave a better shape for the small tiles than a snake does, bu
 them, so it never learns to (docs/findings.md). This is 2048 with three rules more. A link that lies in its place
 stays there: slides that would move it are not legal, unless the last one in place merges; only while nothing lies
 below it, the row may go to the wall and come back. Each new link earns points, the last one most. The game ends when
-all six are there, and what comes then can be solved (search/endgames.py).
+all six are there, and what comes then can be solved (search/game_2048/endgames.py).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from functools import cache
 
 import numpy as np
 
-from . import g2048
-from .board import ONE, S4, ZERO, Board, Whole, tile_at
-from .compiler import Array, compiled
-from .game import Game
+from tilesage.core.compiler import Array, compiled
+from tilesage.games import g2048
+from tilesage.games.board import ONE, S4, ZERO, Board, Whole, tile_at
+from tilesage.games.game import Game
 
 NAME = "2048-block"
 CELLS = (1, 2, 3, 7, 6, 5)  # of the links, the largest first

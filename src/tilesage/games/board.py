@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from .compiler import compiled
+from tilesage.core.compiler import compiled
 
 Board: TypeAlias = np.uint64
 Whole: TypeAlias = int | np.int64

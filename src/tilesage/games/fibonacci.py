@@ -16,7 +16,8 @@ from functools import cache
 
 import numpy as np
 
-from .board import (
+from tilesage.core.compiler import Array, compiled
+from tilesage.games.board import (
     ONE,
     ROW,
     S16,
@@ -31,9 +32,8 @@ from .board import (
     turn,
     turn_back,
 )
-from .compiler import Array, compiled
-from .game import Game, Parameter, Rules
-from .new_tiles import new_tiles, no_draws
+from tilesage.games.game import Game, Parameter, Rules
+from tilesage.games.new_tiles import new_tiles, no_draws
 
 TWO_RATE = 0.1
 HIGHEST = 32

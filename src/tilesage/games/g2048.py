@@ -12,7 +12,8 @@ from functools import cache
 
 import numpy as np
 
-from .board import (
+from tilesage.core.compiler import Array, compiled
+from tilesage.games.board import (
     DOWN,
     LEFT,
     ONE,
@@ -33,9 +34,8 @@ from .board import (
     turn_back,
     with_tile,
 )
-from .compiler import Array, compiled
-from .game import Game, Parameter, Rules
-from .new_tiles import new_tiles, no_draws
+from tilesage.games.game import Game, Parameter, Rules
+from tilesage.games.new_tiles import new_tiles, no_draws
 
 FOUR_RATE = 0.1
 TILES = (0, *(2**e for e in range(1, 18)))

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .compiler import Array
+from tilesage.core.compiler import Array
 
 if TYPE_CHECKING:
-    from .play import State
+    from tilesage.games.state import State
 
 
 class Rules(NamedTuple):
@@ -110,19 +110,19 @@ class Game:
 
     def new(self, seed: int = 0) -> State:
         """A fresh game: a function of its seed."""
-        from .play import new_state
+        from tilesage.games.state import new_state
 
         return new_state(self, seed)
 
     def parse(self, text: str) -> State:
         """The position written in `text`: the compact form, or sixteen tile numbers."""
-        from .play import parse_state
+        from tilesage.games.state import parse_state
 
         return parse_state(self, text)
 
 
 def _again(name: str, parameters: dict[str, float]) -> Game:
     """The game that was pickled: its name and its parameters are all that is kept."""
-    from . import get
+    from tilesage.games import get
 
     return get(name, **parameters)

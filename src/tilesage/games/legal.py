@@ -14,9 +14,24 @@ from typing import Any
 
 import numpy as np
 
-from .board import LEFT, LOW_BITS, ONE, RIGHT, ROW, S3, S16, S32, S48, TWO, ZERO, Board, Whole, transpose
-from .compiler import Array, compiled
-from .game import Game
+from tilesage.core.compiler import Array, compiled
+from tilesage.games.board import (
+    LEFT,
+    LOW_BITS,
+    ONE,
+    RIGHT,
+    ROW,
+    S3,
+    S16,
+    S32,
+    S48,
+    TWO,
+    ZERO,
+    Board,
+    Whole,
+    transpose,
+)
+from tilesage.games.game import Game
 
 
 @compiled

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .board import ONE, ZERO, Board, Whole, count, empty_cells, nth_cell
-from .chance import below, chance_of, draw, low_half
-from .compiler import Array, compiled
+from tilesage.core.compiler import Array, compiled
+from tilesage.core.random import below, chance_of, draw, low_half
+from tilesage.games.board import ONE, ZERO, Board, Whole, count, empty_cells, nth_cell
 
 
 class NewTiles(NamedTuple):

@@ -23,10 +23,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import InputError
+from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
-    from .game import Game
+    from tilesage.games.game import Game
 
 Maker = Callable[..., "Game"]
 GROUP = "tilesage.games"
@@ -79,7 +79,7 @@ def _load(name: str, place: str) -> Maker:
 
     @cache
     def make(**parameters: float) -> Game:
-        from .game import Game
+        from tilesage.games.game import Game
 
         with _Blamed(file):
             game = thing(**parameters) if callable(thing) else thing
@@ -108,7 +108,7 @@ def _file_of(module_name: str) -> str:
 
 def check(game: Game) -> None:
     """Play a game and ask for everything that the rules must answer, so that errors show at once."""
-    from .board import CELLS
+    from tilesage.games.board import CELLS
 
     if game.rows.shape != (1 << 16,) or game.tiles[0] != 0 or not 0 < game.goal < len(game.tiles):
         raise InputError(

@@ -14,7 +14,10 @@ from functools import cache
 
 import numpy as np
 
-from .board import (
+from tilesage.core.compiler import Array, compiled
+from tilesage.core.errors import InputError
+from tilesage.core.random import below, draw
+from tilesage.games.board import (
     DOWN,
     LEFT,
     NIBBLE,
@@ -38,10 +41,7 @@ from .board import (
     turn,
     turn_back,
 )
-from .chance import below, draw
-from .compiler import Array, compiled
-from .errors import InputError
-from .game import Game, Hint, Rules
+from tilesage.games.game import Game, Hint, Rules
 
 TILES = (0, 1, 2, 3, *(3 * 2**k for k in range(1, 12)))
 HIGHEST = 14  # 6144

@@ -20,7 +20,10 @@ from functools import cache
 
 import numpy as np
 
-from .board import (
+from tilesage.core.compiler import Array, compiled
+from tilesage.core.errors import InputError
+from tilesage.core.random import below, chance_of, draw, low_half
+from tilesage.games.board import (
     DOWN,
     LOW_BITS,
     NIBBLE,
@@ -43,11 +46,8 @@ from .board import (
     turn,
     turn_back,
 )
-from .chance import below, chance_of, draw, low_half
-from .compiler import Array, compiled
-from .errors import InputError
-from .game import Game, Hint, Rules
-from .threes import (
+from tilesage.games.game import Game, Hint, Rules
+from tilesage.games.threes import (
     STARTING_TILES,
     entry_side,
     largest,
@@ -58,7 +58,7 @@ from .threes import (
     value_of_board,
     value_of_index,
 )
-from .threes import TILES as COURSE_TILES
+from tilesage.games.threes import TILES as COURSE_TILES
 
 TILES = (*COURSE_TILES, 12288)
 HIGHEST = 15  # 12288

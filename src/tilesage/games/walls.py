@@ -22,11 +22,11 @@ from functools import cache
 
 import numpy as np
 
-from . import g2048
-from .board import ONE, TWO, ZERO, Board, Whole, turn, turn_back
-from .chance import below, draw
-from .compiler import Array, compiled
-from .game import Game
+from tilesage.core.compiler import Array, compiled
+from tilesage.core.random import below, draw
+from tilesage.games import g2048
+from tilesage.games.board import ONE, TWO, ZERO, Board, Whole, turn, turn_back
+from tilesage.games.game import Game
 
 NAME = "2048-walls"
 WALLS = 3

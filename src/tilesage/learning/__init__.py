@@ -1,18 +1,20 @@
-"""How values get better: temporal-difference learning on CPU and GPU, and the folders of its runs.
+"""How values get better: temporal-difference learning, its trainer on the CPU, and the folders of its runs.
 
-The names below are imported when first used: the settings of a run are known without the compiler.
+In come the settings of a run (`TrainConfig`); out go weights, metrics and checkpoints. rules.py has the updates of TD
+and TC, forward.py and backward.py the loops that play and learn, runs.py what lies on disk. The names below are
+imported when first used: the settings of a run are known without the compiler.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..games.lazy import lazily
+from tilesage.core.lazy import lazily
 
 if TYPE_CHECKING:
-    from .config import TrainConfig
-    from .runs import Run, begin_training, read_metrics, train
-    from .trainer import Tally, Trainer, make_trainer
+    from tilesage.learning.config import TrainConfig
+    from tilesage.learning.runs import Run, begin_training, read_metrics, train
+    from tilesage.learning.trainer import Tally, Trainer, make_trainer
 
 __all__ = ["Run", "Tally", "TrainConfig", "Trainer", "begin_training", "make_trainer", "read_metrics", "train"]
 __getattr__ = lazily(

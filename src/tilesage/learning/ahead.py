@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ..games.board import NIBBLE, ONE, TWO, ZERO, symmetry
-from ..games.chance import below, draw
-from ..games.compiler import Array, compiled
-from ..games.game import Game
+from tilesage.core.compiler import Array, compiled
+from tilesage.core.random import below, draw
+from tilesage.games.board import NIBBLE, ONE, TWO, ZERO, symmetry
+from tilesage.games.game import Game
 
 PLACES = (0, 1, 2, 3, 7, 6)  # cells, for the largest tile first
 EIGHT = np.uint64(8)

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..games.compiler import Array, compiled
-from ..games.game import Game
-from ..values.ntuple import evaluator
-from ..values.patterns import Network
-from .parts import NONE, Parts, chooser, parts
-from .rules import adjust, adjust_coherently, backward_target
-from .seat import GAMES, MOVES, NO_GAME, SLOTS, Seat
-from .states import expectation
+from tilesage.core.compiler import Array, compiled
+from tilesage.games.game import Game
+from tilesage.learning.parts import NONE, Parts, chooser, parts
+from tilesage.learning.rules import adjust, adjust_coherently, backward_target
+from tilesage.learning.seat import GAMES, MOVES, NO_GAME, SLOTS, Seat
+from tilesage.learning.states import expectation
+from tilesage.networks.ntuple import evaluator
+from tilesage.networks.patterns import Network
 
 
 def sweep_back(part: Parts, coherent: bool) -> Callable[..., Any]:

@@ -9,15 +9,15 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..games import DEFAULT_GAME, get, parse_parameters
-from ..games.disk import written
-from ..games.errors import InputError
-from ..games.outside import check_known
-from ..values.patterns import Network, parse_network
-from .schedules import Schedule, parse_schedule
+from tilesage.core.errors import InputError
+from tilesage.core.files import written
+from tilesage.games import DEFAULT_GAME, get, parse_parameters
+from tilesage.games.outside import check_known
+from tilesage.learning.schedules import Schedule, parse_schedule
+from tilesage.networks.patterns import Network, parse_network
 
 if TYPE_CHECKING:
-    from ..games import Game
+    from tilesage.games import Game
 
 GIGABYTE = 1 << 30
 MOST_ENTRIES = 1 << 32  # that the CPU's loops and merged copies of a network can name
@@ -138,7 +138,7 @@ class TrainConfig:
 
     @property
     def the_network(self) -> Network:
-        from ..values.ntuple import evaluator
+        from tilesage.networks.ntuple import evaluator
 
         game = self.the_game
         stages: list[int] = []
@@ -169,7 +169,7 @@ class TrainConfig:
     @property
     def history(self) -> int:
         """Moves that an update waits (forward)."""
-        from .rules import history_of
+        from tilesage.learning.rules import history_of
 
         return history_of(self.decay, self.steps)
 
@@ -198,7 +198,7 @@ class TrainConfig:
 
     def memory_needed(self) -> int:
         """Bytes of weights, coherence and mean, known before any is taken."""
-        from ..values.ntuple import evaluator
+        from tilesage.networks.ntuple import evaluator
 
         size = evaluator(self.the_game, self.the_network).size
         return 4 * size * (1 + 2 * any(phase.coherent for phase in self.phase_list) + self.average)

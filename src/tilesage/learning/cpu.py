@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from ..games.compiler import Array, compiled
-from ..games.errors import InputError
-from ..values.ntuple import evaluator
-from .backward import RING, backward
-from .config import TrainConfig, check_entries, check_memory
-from .forward import forward_afterstates
-from .restoring import check_state
-from .rules import NO_MEMORY, fresh_weights, promote_all
-from .seat import BEST, BY_AGE, GAMES, MOVES, POINTS, REPLAYS, Seat, new_seat
-from .states import forward_states
-from .trainer import SOFTNESS, TOO_LARGE, Tally
+from tilesage.core.compiler import Array, compiled
+from tilesage.core.errors import InputError
+from tilesage.learning.backward import RING, backward
+from tilesage.learning.config import TrainConfig, check_entries, check_memory
+from tilesage.learning.forward import forward_afterstates
+from tilesage.learning.restoring import check_state
+from tilesage.learning.rules import NO_MEMORY, fresh_weights, promote_all
+from tilesage.learning.seat import BEST, BY_AGE, GAMES, MOVES, POINTS, REPLAYS, Seat, new_seat
+from tilesage.learning.states import forward_states
+from tilesage.learning.trainer import SOFTNESS, TOO_LARGE, Tally
+from tilesage.networks.ntuple import evaluator
 
 ALONE = 200_000  # first moves, which one thread makes alone
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..games.compiler import Array, compiled
-from ..games.game import Game
-from ..values.lanes import prefetch
-from ..values.ntuple import evaluator
-from ..values.patterns import Network
-from .parts import chooser, far_reads, parts
-from .rules import adjust, adjust_age, adjust_coherently, delayed_error
-from .seat import GAMES, MOVES, NO_GAME, SLOTS, Seat
+from tilesage.core.compiler import Array, compiled
+from tilesage.games.game import Game
+from tilesage.learning.parts import chooser, far_reads, parts
+from tilesage.learning.rules import adjust, adjust_age, adjust_coherently, delayed_error
+from tilesage.learning.seat import GAMES, MOVES, NO_GAME, SLOTS, Seat
+from tilesage.networks.lanes import prefetch
+from tilesage.networks.ntuple import evaluator
+from tilesage.networks.patterns import Network
 
 NO_AGE = np.uint64(0)
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..games.compiler import Array, compiled
+from tilesage.core.compiler import Array, compiled
 
 NOTHING = np.float32(0)
 

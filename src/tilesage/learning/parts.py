@@ -9,14 +9,14 @@ from typing import Any
 import numba
 import numpy as np
 
-from ..games.compiler import Array, compiled
-from ..games.game import Game
-from ..values.lanes import entries_of, prefetch
-from ..values.layout import is_small
-from ..values.ntuple import Evaluator
-from .ahead import make_ahead
-from .rules import reader
-from .seat import BEST, CANDIDATES, GAMES, POINTS, REPLAYS, Seat
+from tilesage.core.compiler import Array, compiled
+from tilesage.games.game import Game
+from tilesage.learning.ahead import make_ahead
+from tilesage.learning.rules import reader
+from tilesage.learning.seat import BEST, CANDIDATES, GAMES, POINTS, REPLAYS, Seat
+from tilesage.networks.lanes import entries_of, prefetch
+from tilesage.networks.layout import is_small
+from tilesage.networks.ntuple import Evaluator
 
 ACTIONS = (0, 1, 2, 3)
 NONE = np.float32(0)

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..games.compiler import Array
-from ..games.errors import InputError
-from ..games.game import Game
-from .ahead import PLACES
-from .seat import CANDIDATES, LONGEST, NO_GAME
+from tilesage.core.compiler import Array
+from tilesage.core.errors import InputError
+from tilesage.games.game import Game
+from tilesage.learning.ahead import PLACES
+from tilesage.learning.seat import CANDIDATES, LONGEST, NO_GAME
 
 ENTRIES = ("entries", "here", "ring", "age")  # of the tables
 STAGED = ("weights", "mean")  # entries of later stages that were never learnt are NaN

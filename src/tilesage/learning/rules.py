@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from ..games.compiler import Array, compiled
-from ..values.patterns import HINTS, Network
+from tilesage.core.compiler import Array, compiled
+from tilesage.networks.patterns import HINTS, Network
 
 ZERO, ONE = np.float32(0), np.float32(1)
 NO_MEMORY = 2  # length of a memory that nobody uses

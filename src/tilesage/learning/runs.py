@@ -28,15 +28,23 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..games.disk import written
-from ..games.errors import InputError
-from ..games.interrupts import postponed
-from ..values.files import Model, check_finite, load_model, map_tensor, read_header, save_model, write_tensors
-from .config import TrainConfig, settings_of
-from .trainer import Tally, Trainer, make_trainer
+from tilesage.core.errors import InputError
+from tilesage.core.files import written
+from tilesage.core.interrupts import postponed
+from tilesage.learning.config import TrainConfig, settings_of
+from tilesage.learning.trainer import Tally, Trainer, make_trainer
+from tilesage.networks.files import (
+    Model,
+    check_finite,
+    load_model,
+    map_tensor,
+    read_header,
+    save_model,
+    write_tensors,
+)
 
 if TYPE_CHECKING:
-    from ..games import Game
+    from tilesage.games import Game
 
 CHECKPOINT = "tilesage-checkpoint"
 FILES = ("run.toml", "metrics.jsonl", "last.safetensors", "best.safetensors", "checkpoint.safetensors")

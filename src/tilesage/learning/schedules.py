@@ -12,7 +12,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from ..games.errors import InputError
+from tilesage.core.errors import InputError
 
 NUMBER = r"(?:\d+(?:\.\d*)?|\.\d+)(?:e-?\d+)?"
 PIECE = re.compile(rf"({NUMBER})(?:>({NUMBER}))?(?:@({NUMBER}))?")

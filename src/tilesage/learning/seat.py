@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..games.chance import seed_of
-from ..games.compiler import Array
-from ..games.game import Game
-from ..values.patterns import Network
+from tilesage.core.compiler import Array
+from tilesage.core.random import seed_of
+from tilesage.games.game import Game
+from tilesage.networks.patterns import Network
 
 SLOTS = 2  # games played in turn: while the memory answers for one, the other computes
 CANDIDATES = 4

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ..games.board import count, empty_cells
-from ..games.compiler import Array, compiled
-from ..games.game import Game
-from ..values.ntuple import Evaluator, evaluator
-from ..values.patterns import Network
-from .parts import NONE, chooser, parts
-from .rules import adjust, adjust_coherently, delayed_error, reader
-from .seat import CANDIDATES, GAMES, MOVES, NO_GAME, SLOTS, Seat
+from tilesage.core.compiler import Array, compiled
+from tilesage.games.board import count, empty_cells
+from tilesage.games.game import Game
+from tilesage.learning.parts import NONE, chooser, parts
+from tilesage.learning.rules import adjust, adjust_coherently, delayed_error, reader
+from tilesage.learning.seat import CANDIDATES, GAMES, MOVES, NO_GAME, SLOTS, Seat
+from tilesage.networks.ntuple import Evaluator, evaluator
+from tilesage.networks.patterns import Network
 
 LOWEST_STAGE = 3  # stages by smaller tiles could change with a new tile
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from ..games.compiler import Array
-from ..games.errors import InputError
-from .config import TrainConfig
-from .seat import TILES
+from tilesage.core.compiler import Array
+from tilesage.core.devices import trainer_maker
+from tilesage.learning.config import TrainConfig
+from tilesage.learning.seat import TILES
 
 SOFTNESS = 0.05  # of E and A after a soften phase has begun: their ratio stays, but they turn faster again
 TOO_LARGE = 1e9  # an error that no game can cause
@@ -75,15 +75,5 @@ class Trainer(Protocol):
 
 def make_trainer(config: TrainConfig) -> Trainer:
     """The trainer of the device that the settings name."""
-    if config.device == "cpu":
-        from .cpu import CpuTrainer
-
-        return CpuTrainer(config)
-    import importlib
-
-    try:
-        module: Any = importlib.import_module("tilesage.learning.gpu")
-    except ImportError as error:
-        raise InputError(f"--device cuda needs the gpu extra: pip install '.[gpu]' ({error})") from None
-    trainer: Trainer = module.make_gpu_trainer(config)
+    trainer: Trainer = trainer_maker(config.device)(config)
     return trainer

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .report import Report, find_report, names
+from tilesage.reports.report import Report, find_report, names
 
 __all__ = ["Report", "find_report", "names"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from .drawings import learning_curve, reach_bars
-from .page import Reported, side_by_side
-from .report import Report, Scale
-from .steps import Experiment, Step
+from tilesage.reports.drawings import learning_curve, reach_bars
+from tilesage.reports.page import Reported, side_by_side
+from tilesage.reports.report import Report, Scale
+from tilesage.reports.steps import Experiment, Step
 
 REPORTED = Reported(129_996, 314_072, {2048: 98.2, 4096: 88.1, 8192: 66.7, 16384: 5.1}, {8192: 61.6})
 TILES = (2048, 4096, 8192, 16384)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from .drawings import reach_bars
-from .page import Reported, side_by_side, verdict
-from .report import Report, Scale
-from .steps import Experiment, Step
+from tilesage.reports.drawings import reach_bars
+from tilesage.reports.page import Reported, side_by_side, verdict
+from tilesage.reports.report import Report, Scale
+from tilesage.reports.steps import Experiment, Step
 
 REPORTED = Reported(10_086.7, None, {1024: 100, 2048: 93}, moves=767)
 TILES = (512, 1024, 2048, 4096, 8192)

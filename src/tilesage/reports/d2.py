@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .drawings import learning_curve
-from .page import NOT_RUN, Reported, mean_of, reach_of, side_by_side, table
-from .report import Report, Scale
-from .steps import Done, Experiment, Step
+from tilesage.reports.drawings import learning_curve
+from tilesage.reports.page import NOT_RUN, Reported, mean_of, reach_of, side_by_side, table
+from tilesage.reports.report import Report, Scale
+from tilesage.reports.steps import Done, Experiment, Step
 
 BEST = Reported(
     96_935, 223_156, {2048: 93, 4096: 83.1, 8192: 45, 16384: 0.2}, {2048: 9.9, 4096: 38.1, 8192: 44.8, 16384: 0.2}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from .drawings import learning_curve, reach_bars
-from .page import Reported, side_by_side, speed, verdict
-from .report import Report, Scale
-from .steps import Experiment, Step
+from tilesage.reports.drawings import learning_curve, reach_bars
+from tilesage.reports.page import Reported, side_by_side, speed, verdict
+from tilesage.reports.report import Report, Scale
+from tilesage.reports.steps import Experiment, Step
 
 REPORTED = Reported(277_576, 711_885, {1536: 100, 3072: 99.9, 6144: 6.6}, {3072: 93.3, 6144: 6.6}, ops=88_307)
 TILES = (768, 1536, 3072, 6144)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from .drawings import learning_curve, reach_bars
-from .page import Reported, points, side_by_side, speed, verdict
-from .report import Report, Scale
-from .steps import Experiment, Step
+from tilesage.reports.drawings import learning_curve, reach_bars
+from tilesage.reports.page import Reported, points, side_by_side, speed, verdict
+from tilesage.reports.report import Report, Scale
+from tilesage.reports.steps import Experiment, Step
 
 REPORTED = Reported(83_538, 258_513, {384: 93.2, 768: 83.6, 1536: 55.5, 3072: 25.2}, ops=559_798)
 TILES = (384, 768, 1536, 3072, 6144)

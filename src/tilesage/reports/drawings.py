@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .page import Reported, reach_of
-from .steps import Done
+from tilesage.reports.page import Reported, reach_of
+from tilesage.reports.steps import Done
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .steps import Done
+from tilesage.reports.steps import Done
 
 NOT_RUN = "not run"
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilesage.games.errors import InputError
-
-from .page import how_it_was_made
-from .steps import Experiment, Step
+from tilesage.core.errors import InputError
+from tilesage.reports.page import how_it_was_made
+from tilesage.reports.steps import Experiment, Step
 
 NAMES = ("D0", "D1", "D2", "D3", "D4")
 GAMES_A_SLOT = 200

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tilesage.games.errors import InputError
+from tilesage.core.errors import InputError
 
 INTERRUPTED = 130
 HOW = ("--threads", "--workers")

@@ -21,21 +21,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from tilesage import games
-from tilesage.games import Game, InputError, State
+from tilesage.core.compiler import Array, compiled
+from tilesage.core.errors import InputError
+from tilesage.core.random import below, draw, seed_of
+from tilesage.games import Game, State
 from tilesage.games.board import Whole
-from tilesage.games.chance import below, draw, seed_of
-from tilesage.games.compiler import Array, compiled
-
-from .kinds import NO_MOVE
-from .specs import Spec, is_from_outside, parse_spec
+from tilesage.search.kinds import NO_MOVE
+from tilesage.search.specs import Spec, is_from_outside, parse_spec
 
 if TYPE_CHECKING:
-    from tilesage.values.files import Model
-    from tilesage.values.outside import OutsideValue
+    from tilesage.networks.files import Model
+    from tilesage.networks.outside import OutsideValue
 
     Value: TypeAlias = OutsideValue | Callable[..., Any]
 
-    from .python_players import Player
+    from tilesage.search.python_players import Player
 
 Memory: TypeAlias = tuple[Any, ...]
 Source = TypeVar("Source")  # of values: a model, or a function in its place
@@ -128,13 +128,13 @@ def random_agent(spec: Spec, game: Game, model: Model | None = None) -> Agent:
 def make_agent(spec: str, game: Game, model: Model | Value | None = None) -> Agent:
     """The built-in player that `spec` describes; one that asks for values reads `model`. Imports nobody's module.
 
-    `model` is a network of ours, or any function that says what boards are worth (values/outside.py).
+    `model` is a network of ours, or any function that says what boards are worth (networks/outside.py).
     """
-    from tilesage.values.outside import OutsideValue, adapted
+    from tilesage.networks.outside import OutsideValue, adapted
 
     wanted = parse_spec(spec)
     if wanted.needs_model and (isinstance(model, OutsideValue) or callable(model)):
-        from .asking import outside_agent
+        from tilesage.search.asking import outside_agent
 
         return outside_agent(wanted, game, adapted(model))
     return wanted.row.build(wanted, game, need_model(spec, model) if wanted.needs_model else None)  # type: ignore[arg-type]
@@ -157,7 +157,7 @@ def agent(
     >>> corner.choose(corner.game.parse("2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2"))
     3
     """
-    from .python_players import python_agent
+    from tilesage.search.python_players import python_agent
 
     rules = games.get(game) if isinstance(game, str) else game
     if isinstance(player, str) and not is_from_outside(player):
@@ -173,8 +173,8 @@ def agent(
 
 def _built_in(text: str, game: Game | None, model: Model | Value | Path | str | None) -> Agent:
     """A player of the registry; a model that it would not read is refused."""
-    from tilesage.values.files import Model, load_model
-    from tilesage.values.outside import OutsideValue
+    from tilesage.networks.files import Model, load_model
+    from tilesage.networks.outside import OutsideValue
 
     if not needs_model(text):
         if model is not None:

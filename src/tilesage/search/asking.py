@@ -1,4 +1,4 @@
-"""Players whose values come from a Python function (values/outside.py): the compiled searches, which stop to ask.
+"""Players whose values come from a Python function (networks/outside.py): the compiled searches, which stop to ask.
 
 Expectimax runs until it has met every board that it needs, puts the questions all at once, and runs again. A tree
 search asks before each position that it adds, for the four moves of it together.
@@ -15,15 +15,15 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tilesage.games import Game, InputError, State
-from tilesage.games.compiler import Array
-from tilesage.values.functions import make_weigh
-from tilesage.values.outside import BatchValue, OutsideValue, answers_in, value_function
-
-from .agents import Agent, CompiledAgent, Thought
-from .mcts import SIZE, make_mcts
-from .python_players import PythonAgent
-from .specs import Spec
+from tilesage.core.compiler import Array
+from tilesage.core.errors import InputError
+from tilesage.games import Game, State
+from tilesage.networks.functions import make_weigh
+from tilesage.networks.outside import BatchValue, OutsideValue, answers_in, value_function
+from tilesage.search.agents import Agent, CompiledAgent, Thought
+from tilesage.search.mcts import SIZE, make_mcts
+from tilesage.search.python_players import PythonAgent
+from tilesage.search.specs import Spec
 
 Think: TypeAlias = Callable[[State], Thought]
 

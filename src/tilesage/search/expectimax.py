@@ -23,15 +23,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilesage.core.clock import now
+from tilesage.core.compiler import Array, Number, compiled
+from tilesage.core.random import LOW_32, mix
 from tilesage.games import Game
 from tilesage.games.board import Board, smallest_symmetric
-from tilesage.games.chance import LOW_32, mix
-from tilesage.games.compiler import Array, compiled
-from tilesage.values.functions import Notes, ValueFunction, make_placed_value, make_weigh
-
-from .clock import now
-from .kinds import NO_MOVE, Number
-from .last_layer import ALIVE, both_ways, make_best_leaf, make_last_layer
+from tilesage.networks.functions import Notes, ValueFunction, make_placed_value, make_weigh
+from tilesage.search.kinds import NO_MOVE
+from tilesage.search.last_layer import ALIVE, both_ways, make_best_leaf, make_last_layer
 
 MOST_LAYERS = 12
 # Deepening by probability: two rounds by layers, then rounds that follow rarer paths. One that goes down to RARER of

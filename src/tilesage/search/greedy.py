@@ -10,14 +10,13 @@ import math
 
 import numpy as np
 
+from tilesage.core.compiler import Array, compiled
 from tilesage.games import Game
 from tilesage.games.board import Whole
-from tilesage.games.compiler import Array, compiled
-from tilesage.values.files import Model
-from tilesage.values.outside import value_function
-
-from .agents import Agent, CompiledAgent, Memory
-from .kinds import NO_MOVE
+from tilesage.networks.files import Model
+from tilesage.networks.outside import value_function
+from tilesage.search.agents import Agent, CompiledAgent, Memory
+from tilesage.search.kinds import NO_MOVE
 
 
 def greedy_agent(game: Game, model: Model) -> Agent:

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tilesage.core.compiler import Array, Number, compiled
 from tilesage.games import Game
 from tilesage.games.board import LOW_BITS, ONE, ROW, S3, S16, TWO, ZERO, Board, count, empty_cells, transpose
-from tilesage.games.compiler import Array, compiled
-from tilesage.values.functions import ValueFunction, make_placed_value
-
-from .kinds import Number
+from tilesage.networks.functions import ValueFunction, make_placed_value
 
 LAST = 1  # its row of a desk's room
 ALIVE = 1.0  # what being able to move is worth

@@ -17,13 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilesage.core.clock import now
+from tilesage.core.compiler import Array, Number, compiled
 from tilesage.games import Game
 from tilesage.games.board import Board
-from tilesage.games.compiler import Array, compiled
-from tilesage.values.functions import Notes, ValueFunction
-
-from .clock import now
-from .kinds import NO_MOVE, Number
+from tilesage.networks.functions import Notes, ValueFunction
+from tilesage.search.kinds import NO_MOVE
 
 ROOT = 0
 NO_NODE = -1

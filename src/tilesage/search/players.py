@@ -8,27 +8,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilesage.games import Game, InputError
+from tilesage.core.compiler import Array, Number, compiled
+from tilesage.core.errors import InputError
+from tilesage.games import Game
 from tilesage.games.board import Board, symmetry
-from tilesage.games.compiler import Array, compiled
-from tilesage.values.functions import ValueFunction
-from tilesage.values.outside import value_function
-
-from . import downgrade as halving
-from .agents import Agent, CompiledAgent, Memory, need_model
-from .endgames import BLOCK, FEWEST, SNAKE, SOLVED, Chain, leave, make_overrule, turned_action
-from .expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
-from .kinds import NOWHERE, Number
-from .mcts import make_mcts
-from .mcts import new_tree as new_value_tree
-from .practice import Part, practice_wanted
-from .rollouts import make_flat
-from .solving import solved_once
-from .specs import Spec
-from .uct import make_uct, new_tree
+from tilesage.networks.functions import ValueFunction
+from tilesage.networks.outside import value_function
+from tilesage.search.agents import Agent, CompiledAgent, Memory, need_model
+from tilesage.search.expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
+from tilesage.search.game_2048 import downgrade as halving
+from tilesage.search.game_2048.endgames import (
+    BLOCK,
+    FEWEST,
+    SNAKE,
+    SOLVED,
+    Chain,
+    leave,
+    make_overrule,
+    turned_action,
+)
+from tilesage.search.game_2048.practice import Part, practice_wanted
+from tilesage.search.game_2048.solving import solved_once
+from tilesage.search.kinds import NOWHERE
+from tilesage.search.mcts import make_mcts
+from tilesage.search.mcts import new_tree as new_value_tree
+from tilesage.search.rollouts import make_flat
+from tilesage.search.specs import Spec
+from tilesage.search.uct import make_uct, new_tree
 
 if TYPE_CHECKING:
-    from tilesage.values.files import Model
+    from tilesage.networks.files import Model
 
 TABLE_BITS = 14
 LAYERS, PRUNE, NODES, SECONDS, THRESHOLD = range(5)  # the plan of an expectimax player
@@ -148,7 +157,7 @@ def add_score(values: Array, score: int) -> None:
 
 def greedy_or_downgraded(spec: Spec, game: Game, model: Model | None) -> Agent:
     """Greedy play needs no search, unless it looks at a smaller board instead."""
-    from .greedy import greedy_agent
+    from tilesage.search.greedy import greedy_agent
 
     if "downgrade" in spec.options:
         return expectimax_agent(spec, game, model)

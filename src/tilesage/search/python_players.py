@@ -27,22 +27,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from tilesage.games import Game, InputError, State
+from tilesage.core.errors import InputError
+from tilesage.core.random import seed_of
+from tilesage.games import Game, State
 from tilesage.games.board import ACTIONS
-from tilesage.games.chance import seed_of
-from tilesage.games.play import action_of
-
-from .agents import CHOICE, Agent, Memory, Thought
-from .kinds import NO_MOVE
-from .registry import EXAMPLES
-from .specs import plugins
-
-if TYPE_CHECKING:
-    from tilesage.arena.evaluate import Evaluation
+from tilesage.games.state import action_of
+from tilesage.search.agents import CHOICE, Agent, Memory, Thought
+from tilesage.search.kinds import NO_MOVE
+from tilesage.search.registry import EXAMPLES
+from tilesage.search.specs import plugins
 
 PACKAGE = str(Path(__file__).resolve().parent.parent)
 MOVES = "a move is 0, 1, 2, 3, or up, right, down, left"
@@ -67,7 +64,7 @@ class AgentError(InputError):
     to be played.
     """
 
-    evaluation: Evaluation | None = None
+    evaluation: Any = None  # an `Evaluation`
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (str(self), *_packed(self.__cause__))

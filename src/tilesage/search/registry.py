@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tilesage.games import Game
-    from tilesage.values.files import Model
-    from tilesage.values.outside import OutsideValue
-
-    from .agents import Agent
-    from .specs import Spec
+    from tilesage.networks.files import Model
+    from tilesage.networks.outside import OutsideValue
+    from tilesage.search.agents import Agent
+    from tilesage.search.specs import Spec
 
 
 @dataclass(frozen=True)

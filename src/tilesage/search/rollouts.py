@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tilesage.core.clock import now
+from tilesage.core.compiler import Array, Number, compiled
+from tilesage.core.random import draw
 from tilesage.games import Game
 from tilesage.games.board import S32, TWO, ZERO, Board
-from tilesage.games.chance import draw
-from tilesage.games.compiler import Array, compiled
-
-from .clock import now
-from .kinds import Number
 
 ONE_OF_FOUR = np.uint64(3)
 

@@ -6,9 +6,8 @@ import importlib.metadata
 import re
 from dataclasses import dataclass, field
 
-from tilesage.games import InputError
-
-from .registry import EXAMPLES, REGISTRY, Budget, Row
+from tilesage.core.errors import InputError
+from tilesage.search.registry import EXAMPLES, REGISTRY, Budget, Row
 
 GROUP = f"{__name__.partition('.')[0]}.agents"  # the entry points of packages that bring players along
 REFERENCE = r"[^\W\d]\w*(\.\w+)*:[^\W\d]\w*(\.\w+)*"  # module:name

@@ -14,14 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilesage.core.clock import now
+from tilesage.core.compiler import Array, Number, compiled
+from tilesage.core.random import below, draw
 from tilesage.games import Game
 from tilesage.games.board import Board
-from tilesage.games.chance import below, draw
-from tilesage.games.compiler import Array, compiled
-
-from .clock import now
-from .kinds import Number
-from .rollouts import make_rollout
+from tilesage.search.rollouts import make_rollout
 
 ROOT = 0
 NO_CHILD = 0  # the root is nobody's child

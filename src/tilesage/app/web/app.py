@@ -1,0 +1,263 @@
+"""The server: the page, the interface for programs, and the WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Mount, Route, WebSocketRoute
+from starlette.staticfiles import StaticFiles
+
+from tilesage import games
+from tilesage.app.web.connections import ImpatientProtocol
+from tilesage.app.web.fields import Fields
+from tilesage.app.web.guard import LOOPBACK, Guard
+from tilesage.app.web.library import describe_run, read_metrics
+from tilesage.app.web.limits import BOARD_CHARACTERS, BODY_BYTES, BODY_SECONDS, MESSAGE_BYTES, RECORDS_BYTES, Busy
+from tilesage.app.web.openapi import document
+from tilesage.app.web.players import MENU
+from tilesage.app.web.replays import Replay, list_records
+from tilesage.app.web.server_state import Shop
+from tilesage.app.web.session import position
+from tilesage.app.web.settings import Settings
+from tilesage.app.web.socket import socket
+from tilesage.core.errors import InputError
+from tilesage.drawing import palette
+from tilesage.games.board import ACTIONS
+from tilesage.search.agents import needs_model
+
+STATIC = Path(__file__).parent / "static"
+log = logging.getLogger("tilesage.web")
+Handler = Callable[[Shop, Request], Awaitable[dict[str, Any]]]
+
+
+class TooLong(Exception):
+    """The body is longer than this address takes."""
+
+
+async def read_fields(request: Request, most: int = BODY_BYTES) -> Fields:
+    """The JSON object in the body, read no further than allowed and not for ever."""
+    body = bytearray()
+    async with asyncio.timeout(BODY_SECONDS):
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > most:
+                raise TooLong
+    return Fields.parse(bytes(body))
+
+
+def answers(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    """The handler's answer as JSON, and what went wrong as a status and one sentence."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            return JSONResponse(await handler(request.app.state.shop, request), headers={"cache-control": "no-store"})
+        except InputError as mistake:
+            status = 400 if str(mistake) == "this is no JSON" else 422
+            return JSONResponse({"error": str(mistake)}, status)
+        except TooLong:
+            return JSONResponse({"error": "the request is too long"}, 413)
+        except (TimeoutError, ClientDisconnect):
+            return JSONResponse({"error": "the request did not arrive in time"}, 408)
+        except Busy:
+            return JSONResponse({"error": "too many requests at once"}, 429)
+
+    return endpoint
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else "unknown"
+
+
+async def games_listed(shop: Shop, request: Request) -> dict[str, Any]:
+    known = games.all_games()
+    return {
+        "games": [
+            {"name": g.name, "title": g.title, "summary": g.summary, "tiles": list(g.tiles), "goal": g.tiles[g.goal]}
+            for g in known
+        ],
+        "agents": [
+            *({"spec": spec, "title": title, "model": needs_model(spec)} for spec, title in MENU),
+            *({"spec": text, "title": text, "model": False} for text in shop.settings.agents),
+        ],
+        "training": shop.trainings.choices(),
+    }
+
+
+async def models_listed(shop: Shop, request: Request) -> dict[str, Any]:
+    return {"models": await asyncio.to_thread(shop.library.models)}
+
+
+async def hint(shop: Shop, request: Request) -> dict[str, Any]:
+    fields = await read_fields(request)
+    game, board = fields.choice("game", games.names()), fields.text("board", BOARD_CHARACTERS)
+    lane = shop.lane(_address(request))
+    state = games.get(game).parse(board)
+    player = await shop.player(lane, game, fields)
+    thought = await shop.thinkers.run(lane, lambda: player.think(state))
+    return {
+        "game": game,
+        "agent": player.spec,
+        "model": fields.text("model", 200, "") if player.agent.model else "",
+        "values": thought.values,
+        "best": thought.best,
+        "action": ACTIONS[thought.best],
+        "think_ms": round(1000 * thought.seconds, 3),
+    }
+
+
+async def board_read(shop: Shop, request: Request) -> dict[str, Any]:
+    fields = await read_fields(request)
+    game, board = fields.choice("game", games.names()), fields.text("board", BOARD_CHARACTERS)
+    return position(games.get(game).parse(board))
+
+
+async def read_upload(shop: Shop, request: Request) -> Fields:
+    """A long body; only a few at a time."""
+    if shop.uploads.locked():
+        raise Busy
+    async with shop.uploads:
+        return await read_fields(request, RECORDS_BYTES + BODY_BYTES)
+
+
+async def records_listed(shop: Shop, request: Request) -> dict[str, Any]:
+    text = (await read_upload(shop, request)).text("text", RECORDS_BYTES)
+    return await shop.thinkers.run(shop.lane(_address(request)), lambda: list_records(text))
+
+
+async def replayed(shop: Shop, request: Request) -> dict[str, Any]:
+    fields = await read_upload(shop, request)
+    return await shop.thinkers.run(shop.lane(_address(request)), lambda: Replay.of(fields).told())
+
+
+async def runs_listed(shop: Shop, request: Request) -> dict[str, Any]:
+    def look() -> list[dict[str, Any]]:
+        return [describe_run(run) for run in shop.library.runs()]
+
+    return {
+        "runs": await asyncio.to_thread(look),
+        "running": {name: training.stopping for name, training in shop.trainings.running.items()},
+        "failed": shop.trainings.failed,
+    }
+
+
+async def run_metrics(shop: Shop, request: Request) -> dict[str, Any]:
+    fields = Fields({"after": request.query_params.get("after", "0")})
+    after, name = fields.whole("after", 0, 2**53), request.path_params["name"]
+    return await asyncio.to_thread(lambda: read_metrics(shop.library.run(name), after))
+
+
+async def training_started(shop: Shop, request: Request) -> dict[str, Any]:
+    return await shop.trainings.start(await read_fields(request))
+
+
+async def training_stopped(shop: Shop, request: Request) -> dict[str, Any]:
+    return await shop.trainings.stop(await read_fields(request))
+
+
+async def described(shop: Shop, request: Request) -> dict[str, Any]:
+    return document()
+
+
+def palette_css() -> str:
+    """The tile colours of every game and theme as style rules."""
+    lines = []
+    for theme in palette.THEMES:
+        for game in games.all_games():
+            for index, tile in enumerate(game.tiles[1:], 1):
+                face = palette.paint(game.name, index, theme)
+                chosen = f'[data-theme="{theme}"] [data-palette="{game.name}"] [data-tile="{tile}"]'
+                lines.append(f"{chosen} {{ --face: {face.background}; --number: {face.text}; }}")
+        lines.append(
+            f'[data-theme="{theme}"] {{ --board: {palette.BOARD[theme]}; --empty: {palette.EMPTY[theme]}; }}'
+        )
+    return "\n".join(lines)
+
+
+async def palette_served(request: Request) -> Response:
+    return Response(palette_css(), media_type="text/css")
+
+
+def page(name: str) -> Callable[[Request], Awaitable[Response]]:
+    async def served(request: Request) -> Response:
+        return FileResponse(STATIC / name, headers={"cache-control": "no-cache"})
+
+    return served
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    said = {404: "there is nothing at this address", 405: "this address takes another method"}
+    headers = error.headers if isinstance(error, HTTPException) else None
+    return JSONResponse({"error": said.get(status, "refused")}, status, headers=headers)
+
+
+def create_app(settings: Settings) -> Guard:
+    """The application, ready for a server or a test."""
+
+    @contextlib.asynccontextmanager
+    async def life(app: Starlette) -> AsyncIterator[None]:
+        app.state.shop = shop = Shop(settings)
+        warm = asyncio.create_task(asyncio.to_thread(_warm_up))
+        yield
+        await asyncio.gather(warm, return_exceptions=True)
+        await shop.close()
+
+    routes = [
+        Route("/", page("index.html")),
+        Route("/api", page("api.html")),
+        Route("/palette.css", palette_served),
+        Route("/openapi.json", answers(described)),
+        Route("/api/games", answers(games_listed)),
+        Route("/api/models", answers(models_listed)),
+        Route("/api/hint", answers(hint), methods=["POST"]),
+        Route("/api/position", answers(board_read), methods=["POST"]),
+        Route("/api/records", answers(records_listed), methods=["POST"]),
+        Route("/api/replay", answers(replayed), methods=["POST"]),
+        Route("/api/runs", answers(runs_listed)),
+        Route("/api/runs/{name}", answers(run_metrics)),
+        Route("/api/trainings", answers(training_started), methods=["POST"]),
+        Route("/api/trainings/stop", answers(training_stopped), methods=["POST"]),
+        Mount("/static", StaticFiles(directory=STATIC)),
+        WebSocketRoute("/ws", socket),
+    ]
+    app = Starlette(routes=routes, lifespan=life, exception_handlers={HTTPException: _refused})
+    return Guard(app, (*LOOPBACK, settings.host, *settings.hosts), by_number=settings.host in ("0.0.0.0", "::"))
+
+
+def _warm_up() -> None:
+    """Compile, or load, the rules of every game before the first visitor moves."""
+    for game in games.all_games():
+        state = game.new(0)
+        state.play(state.legal[0])
+
+
+def make_server(settings: Settings) -> uvicorn.Server:
+    """The server with its limits; `run()` it, or `serve()` it in a loop."""
+    config = uvicorn.Config(
+        create_app(settings),
+        host=settings.host,
+        port=settings.port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        http=ImpatientProtocol,
+        ws="websockets-sansio",
+        ws_max_size=MESSAGE_BYTES,
+        ws_max_queue=8,
+        ws_per_message_deflate=False,
+        timeout_keep_alive=10,
+        timeout_graceful_shutdown=2,
+        h11_max_incomplete_event_size=16 * 1024,
+        limit_concurrency=settings.visitors + 128,
+    )
+    return uvicorn.Server(config)

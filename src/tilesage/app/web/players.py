@@ -1,0 +1,140 @@
+"""Agents as visitors meet them: named by a word, limited in how long they may think."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import threading
+import time
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
+
+from tilesage import games
+from tilesage.app.web.library import Library
+from tilesage.core.errors import InputError
+from tilesage.evaluation.playing import Playing
+from tilesage.games import State
+from tilesage.networks.files import Model
+from tilesage.search.agents import Agent, make_agent, needs_model
+from tilesage.search.agents import agent as find_agent
+from tilesage.search.python_players import AgentError
+from tilesage.search.specs import parse_spec
+
+MENU = (  # what the page offers; the API takes any agent within the limits
+    ("best", "best (deep search)"),
+    ("expectimax:2", "expectimax:2"),
+    ("expectimax:3", "expectimax:3"),
+    ("expectimax:deep", "expectimax:deep"),
+    ("expectimax:200ms", "expectimax:200ms"),
+    ("greedy", "greedy"),
+    ("mcts:400", "mcts:400 (tree search)"),
+    ("mcts:1s", "mcts:1s (tree search)"),
+    ("mcts:d1", "mcts:d1 (1 s, then 2 s)"),
+    ("rollouts:100", "rollouts:100"),
+    ("random", "random"),
+)
+MOST = {"expectimax": 4, "mcts": 20_000, "rollouts": 2_000, "nodes": 200_000}  # layers, iterations, games, nodes
+OPTIONS = {"leaf", "c", "width", "prune", "downgrade"}  # none of them takes memory or time
+MOST_AGENTS = 16
+D1_SECONDS = 2.0  # the longest thought of mcts:d1
+log = logging.getLogger(__name__)
+
+
+class Thought(NamedTuple):
+    """The expected final score of each action (None: not legal), the move the agent would make, the time it took."""
+
+    values: list[float | None]
+    best: int
+    seconds: float
+
+
+def check_agent(text: str, think_seconds: float, guests: Collection[str] = ()) -> str:
+    """The agent's word, if it is one and thinks within the limits. `guests` are players that the server was given.
+
+    >>> check_agent("expectimax:2", 2.0)
+    'expectimax:2'
+    """
+    if text in guests:
+        return text
+    spec = parse_spec(text)
+    if set(spec.options) - OPTIONS:
+        raise InputError(f"these options of an agent may be set here: {', '.join(sorted(OPTIONS))}")
+    seconds = {"s": spec.budget, "d1": D1_SECONDS}.get(spec.unit, 0.0)
+    if seconds > think_seconds:
+        raise InputError(f"an agent may think up to {think_seconds:g} s a move here")
+    if spec.unit == "deep" and {"width", "prune"} & set(spec.options):
+        raise InputError("expectimax:deep looks as far as it likes here: write it without width and prune")
+    counted = "nodes" if spec.unit == "nodes" else spec.name
+    if spec.unit in ("", "nodes") and spec.budget > MOST.get(counted, 0):
+        raise InputError(f"{spec.name} takes at most {MOST[counted]} {spec.unit} here".replace("  ", " "))
+    return spec.text
+
+
+class Player:
+    """An agent with its memory (tables, trees), used by one visitor at a time."""
+
+    def __init__(self, spec: str, agent: Agent, turn: contextlib.AbstractContextManager[Any]) -> None:
+        self.spec, self.agent, self.memory = spec, agent, agent.new_memory()
+        self.turn = turn  # somebody's Python, which need not bear several threads at once, is asked by one at a time
+        self.playing: Playing | None = None  # compiled when somebody watches at full speed
+
+    def values(self, state: State) -> list[float | None]:
+        with self._asked():
+            return _finite(self.agent.values(state, self.memory))
+
+    def choose(self, state: State) -> int:
+        with self._asked():
+            return self.agent.choose(state, self.memory)
+
+    def run(self, state: State, most: int, seconds: float) -> tuple[State, State, bytes]:
+        """Many moves without a look at each: the last two positions, and the actions that led there."""
+        with self._asked():
+            self.playing = self.playing or Playing(self.agent, self.memory)
+            return self.playing.go_on(state, most, seconds)
+
+    def think(self, state: State) -> Thought:
+        """One thought gives the move that the agent would make, and the values, which some agents do not have."""
+        if state.over:
+            raise InputError("no move is legal here: the game is over")
+        began = time.perf_counter()
+        with self._asked():
+            best, values = self.agent.think(state, self.memory)
+        return Thought(_finite(values), best, time.perf_counter() - began)
+
+    @contextlib.contextmanager
+    def _asked(self) -> Iterator[None]:
+        """The log says what went wrong in somebody's player, and where; visitors learn that it did."""
+        try:
+            with self.turn:
+                yield
+        except AgentError as error:
+            log.error("%s", error)
+            raise InputError("the agent stumbled; the server's log says why") from None
+
+
+def _finite(values: list[float | None]) -> list[float | None]:
+    return [value if value is not None and math.isfinite(value) else None for value in values]
+
+
+class Cast:
+    """The agents asked for lately: compiled once, shared by all, each visitor with a memory of their own."""
+
+    def __init__(self, library: Library) -> None:
+        self.library, self.lock = library, threading.Lock()
+        self.agents: dict[tuple[str, str, Model | None], Agent] = {}
+        self.guests = {text: threading.Lock() for text in library.settings.agents}
+
+    def player(self, game: str, spec: str, model: str) -> Player:
+        """The agent of this word; a model is opened only for those who read one."""
+        turn = self.guests.get(spec)
+        known = self.library.load_model(model, game) if turn is None and needs_model(spec) else None
+        with self.lock:
+            key = (spec, game, known)
+            rules = known.game if known else games.get(game)
+            make = find_agent if turn else make_agent
+            agent = self.agents.pop(key, None) or make(spec, rules, known)
+            self.agents[key] = agent  # the newest last
+            while len(self.agents) > MOST_AGENTS:
+                self.agents.pop(next(iter(self.agents)))
+        return Player(spec, agent, turn or contextlib.nullcontext())

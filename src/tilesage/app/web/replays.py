@@ -1,0 +1,200 @@
+"""A recorded game as the Replay tab needs it, and its mistakes.
+
+A game comes either as a line of a records file, in which chance is written down, or as a start and actions, from
+which the engine draws the same chance again.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from io import BytesIO
+from typing import Any
+
+from tilesage import games
+from tilesage.app.web.fields import Fields
+from tilesage.app.web.limits import BOARD_CHARACTERS, MOST_MOVES, RECORDS_BYTES
+from tilesage.app.web.players import Player
+from tilesage.app.web.session import LETTERS, play_actions, start_state
+from tilesage.core.errors import InputError
+from tilesage.drawing.motions import compact, motions
+from tilesage.games import Game, State
+from tilesage.games.state import DIGITS
+from tilesage.games.supply import Supply
+from tilesage.records.lines import HEAD, guess_game, read_lines
+from tilesage.records.record import Place, Record, Slide, parse_record
+
+LISTED = 2000  # games of a file that are listed
+WORST = 12  # mistakes that are told
+SLICE_SECONDS = 0.05
+DEMO_SECONDS = 3.0
+REWARD = re.compile(r"\[([0-9]{1,12})\]")
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Every position of a game and the actions between them."""
+
+    game: str
+    states: list[State]
+    actions: str
+
+    @classmethod
+    def of(cls, fields: Fields) -> Replay:
+        """The game that a visitor sent."""
+        if fields.data.get("record") is not None:
+            return from_record(parse_record(fields.text("record", RECORDS_BYTES).strip("\r\n")))
+        game, seed = fields.choice("game", games.names()), fields.seed(0)
+        board, actions = fields.maybe_text("board", BOARD_CHARACTERS), fields.text("actions", MOST_MOVES)
+        return cls(game, play_actions(start_state(game, seed, board), actions), actions)
+
+    def told(self) -> dict[str, Any]:
+        """The whole game, small enough to scrub through: a text of sixteen indices a position."""
+        steps = zip(self.states, map(LETTERS.index, self.actions), self.states[1:])
+        return {
+            "game": self.game,
+            "actions": self.actions,
+            "positions": ["".join(DIGITS[index] for index in state.indices) for state in self.states],
+            "motions": [compact(motions(before, action, after)) for before, action, after in steps],
+            "scores": [state.score for state in self.states],
+            "hints": [list(state.hint) for state in self.states] if self.states[0].hint else None,
+            "fields": [state.text.partition(" ")[2] for state in self.states] if self.states[0].hint else None,
+        }
+
+
+def from_record(record: Record) -> Replay:
+    """Follow a record move by move; an InputError where it leaves the rules."""
+    game = games.get(record.game)
+    slides = [action for action in record.actions if isinstance(action, Slide)]
+    if len(slides) > MOST_MOVES:
+        raise InputError(f"a game has at most {MOST_MOVES} moves here")
+    first = next((i for i, action in enumerate(record.actions) if isinstance(action, Slide)), len(record.actions))
+    supply = Supply(game)
+    cells = [0] * 16
+    last: Place | None = None
+    for place in record.actions[:first]:
+        assert isinstance(place, Place)
+        _put(game, cells, place, 0)
+        supply.take((place.tile,))
+        last = place
+    if last is None:
+        raise InputError("the record has no tiles at its start")
+    states = [_state(game, cells, last, supply, 0, 0)]
+    for number, (slide, answer) in enumerate(_pairs(record.actions[first:]), 1):
+        after = states[-1].slides[slide.action]
+        if after is None:
+            raise InputError(f"move {number} of the record, {LETTERS[slide.action]}, is not legal")
+        cells = game.write(after.board, after.aux)[0]
+        _put(game, cells, answer, number)
+        score = states[-1].score + after.reward
+        states.append(_state(game, cells, answer, supply, score, number))
+    return Replay(record.game, states, "".join(LETTERS[slide.action] for slide in slides))
+
+
+def _pairs(actions: list[Slide | Place]) -> list[tuple[Slide, Place]]:
+    pairs = []
+    for i in range(0, len(actions) - 1, 2):
+        slide, place = actions[i], actions[i + 1]
+        if not isinstance(slide, Slide) or not isinstance(place, Place):
+            raise InputError(f"after move {i // 2} of the record a slide and a new tile do not take turns")
+        pairs.append((slide, place))
+    if len(actions) % 2:
+        raise InputError("the record ends with a slide: a new tile must follow it")
+    return pairs
+
+
+def _put(game: Game, cells: list[int], place: Place, number: int) -> None:
+    if not 0 <= place.cell < 16 or cells[place.cell] or not 0 < place.tile < len(game.tiles):
+        raise InputError(f"move {number} of the record puts a tile where none can be")
+    cells[place.cell] = place.tile
+
+
+def _state(game: Game, cells: list[int], place: Place, supply: Supply, score: int, moves: int) -> State:
+    supply.take(place.hint)
+    if not all(0 < index < len(game.tiles) for index in place.hint):
+        raise InputError(f"move {moves} of the record shows a hint that is no tile")
+    state = State(game, *game.read(cells, supply.fields(place.hint)), score, moves)
+    if game.score_is_value:
+        state = replace(state, score=int(game.rules.value_of_board(state.board, state.aux)))
+    return state
+
+
+def list_records(text: str) -> dict[str, Any]:
+    """The games of a file: who played, how far. Lines that are no record are counted and skipped."""
+    found: list[dict[str, Any]] = []
+    wrong, first_wrong = 0, ""
+    for line in read_lines(BytesIO(text.encode("utf-8", "replace"))):
+        if len(found) >= LISTED:
+            break
+        head = HEAD.match(line.text or "")
+        if head is None or "|" not in (line.text or "")[head.end() :]:
+            wrong, first_wrong = wrong + 1, first_wrong or f"line {line.number} is no game record"
+            continue
+        moves = (line.text or "")[head.end() :].partition("|")[0]
+        gained = sum(map(int, REWARD.findall(moves)))
+        slides, game = moves.count("#"), guess_game(moves, head.group(2))
+        found.append({"line": line.number, "game": game, "player": head.group(1), "score": gained, "moves": slides})
+    if not found:
+        raise InputError(first_wrong or "the file is empty")
+    return {"games": found, "wrong": wrong}
+
+
+async def play_one(player: Player, game: str, run: Callable[[Callable[[], None]], Awaitable[None]]) -> dict[str, Any]:
+    """A game by the agent, to be looked at: whole, or as far as it comes in a few seconds."""
+    seed = secrets.randbelow(10**6)
+    state, letters = start_state(game, seed, None), []
+
+    def a_while() -> None:
+        nonlocal state
+        began = time.perf_counter()
+        while not state.over and time.perf_counter() - began < SLICE_SECONDS:
+            letters.append(LETTERS[player.choose(state)])
+            state = state.play(LETTERS.index(letters[-1]))
+
+    end = time.monotonic() + DEMO_SECONDS
+    while not state.over and time.monotonic() < end and len(letters) < MOST_MOVES:
+        await run(a_while)
+    return {"game": game, "seed": str(seed), "board": None, "actions": "".join(letters)}
+
+
+async def find_mistakes(
+    replay: Replay,
+    player: Player,
+    run: Callable[[Callable[[], None]], Awaitable[None]],
+    tell: Callable[[float], Awaitable[None]],
+) -> list[dict[str, Any]]:
+    """The moves that lost most, by the agent's own account: the best expected score minus that of the move made."""
+    found: list[dict[str, Any]] = []
+    at = 0
+
+    def a_while() -> None:
+        nonlocal at
+        began = time.perf_counter()
+        while at < len(replay.actions) and time.perf_counter() - began < SLICE_SECONDS:
+            _judge(replay, player, at, found)
+            at += 1
+
+    said = time.monotonic()
+    while at < len(replay.actions):
+        await run(a_while)
+        if time.monotonic() - said > 0.2:
+            said = time.monotonic()
+            await tell(at / len(replay.actions))
+    return sorted(found, key=lambda mistake: -mistake["loss"])[:WORST]
+
+
+def _judge(replay: Replay, player: Player, at: int, found: list[dict[str, Any]]) -> None:
+    chosen = LETTERS.index(replay.actions[at])
+    thought = player.think(replay.states[at])
+    better, made = thought.values[thought.best], thought.values[chosen]
+    if better is None or made is None or better - made <= 0:
+        return
+    found.append(
+        {"move": at, "loss": better - made, "chosen": chosen, "best": thought.best, "values": thought.values}
+    )
+    if len(found) > 20 * WORST:
+        found.sort(key=lambda mistake: -mistake["loss"])
+        del found[WORST:]

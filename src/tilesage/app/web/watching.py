@@ -1,0 +1,202 @@
+"""An agent plays and a visitor watches: from one move a second to as fast as it goes.
+
+Frames are pushed at most about thirty a second, whatever the speed, and only as long as the visitor acknowledges
+them: a page that hangs or sleeps stops its own game and nobody else's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from tilesage.app.web.limits import UNSEEN_FRAMES, Busy, EngineRoom, Gone, Lane
+from tilesage.app.web.players import Player
+from tilesage.app.web.session import LETTERS, position, start_state
+from tilesage.core.errors import InputError
+from tilesage.drawing.motions import compact, motions
+from tilesage.games import State
+
+FRAMES_A_SECOND = 30.0
+SLICE_SECONDS = 0.02  # of full speed before the thread is handed to the next visitor
+LONGEST_STRETCH = 1 << 15  # moves
+PAUSE_AT_THE_END = 1.5  # seconds in which a finished game can be seen, at slow speeds
+SLOW = 10.0  # moves a second up to which it matters
+log = logging.getLogger("tilesage.web")
+Push = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+@dataclass
+class Played:
+    """What a stretch of play gave: the last move in full, the others by their number."""
+
+    before: State
+    action: int
+    after: State
+    values: list[float | None]
+    moves: int
+    seconds: float  # spent thinking
+
+
+@dataclass
+class Watched:
+    """The game on the screen and the tally of those before it."""
+
+    game: str
+    player: Player
+    seed: int
+    state: State
+    actions: list[str] = field(default_factory=list)
+    last: tuple[int, list[str]] | None = None  # seed and actions of the game before
+    games: int = 0
+    total: int = 0
+
+
+class Watcher:
+    """One visitor's Watch tab."""
+
+    def __init__(self, room: EngineRoom, push: Push) -> None:
+        self.room, self.push, self.lane = room, push, Lane()
+        self.watched: Watched | None = None
+        self.speed, self.paused, self.steps = 1.0, True, 0
+        self.frame = self.seen = 0
+        self.wake = asyncio.Event()
+        self.recent: deque[tuple[float, int]] = deque(maxlen=64)  # (when, moves) of the frames of the last seconds
+        self.task: asyncio.Task[None] | None = None
+
+    def start(self, game: str, player: Player, seed: int, speed: float, paused: bool) -> dict[str, Any]:
+        self.watched = Watched(game, player, seed, start_state(game, seed, None))
+        self.steps = 0
+        self.control(speed, paused)
+        if self.task is None:
+            self.task = asyncio.create_task(self._until_gone())
+        return {**position(self.watched.state), "seed": str(seed)}
+
+    def control(self, speed: float, paused: bool) -> None:
+        self.speed, self.paused = speed, paused
+        self.recent.clear()
+        self.wake.set()
+
+    def step(self) -> None:
+        self._now()
+        self.paused, self.steps = True, min(self.steps + 1, 10)
+        self.wake.set()
+
+    def acknowledge(self, frame: int) -> None:
+        self.seen = max(self.seen, min(frame, self.frame))
+        self.wake.set()
+
+    def record(self) -> dict[str, Any]:
+        """The game on the screen, or the one before when it has just begun."""
+        now = self._now()
+        seed, actions = now.last if now.last and not now.actions else (now.seed, now.actions)
+        return {
+            "game": now.game,
+            "seed": str(seed),
+            "board": None,
+            "actions": "".join(actions),
+            "agent": now.player.spec,
+        }
+
+    def close(self) -> None:
+        if self.task:
+            self.task.cancel()
+
+    def _now(self) -> Watched:
+        if self.watched is None:
+            raise InputError("start a game to watch first")
+        return self.watched
+
+    async def _until_gone(self) -> None:
+        with contextlib.suppress(Gone):
+            await self._play()
+
+    async def _play(self) -> None:
+        due = 0.0
+        while True:
+            await self._allowed()
+            now, stepping = self._now(), self.steps > 0
+            self.steps = max(0, self.steps - 1)
+            try:
+                if now.state.over:
+                    await self._next_game(now)
+                    continue
+                many = not stepping and (self.speed == 0 or self.speed > FRAMES_A_SECOND)
+                batch = max(1, round(self.speed / FRAMES_A_SECOND)) if self.speed else LONGEST_STRETCH
+                played = await self.room.run(self.lane, partial(_stretch, now, batch if many else 1))
+            except Exception as error:
+                await self._failed(error)
+                continue
+            if self.speed and not stepping:
+                due = max(time.monotonic(), due + played.moves / self.speed)
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
+            if now is self.watched:
+                await self._show(now, played)
+
+    async def _allowed(self) -> None:
+        while (self.paused and not self.steps) or self.frame - self.seen >= UNSEEN_FRAMES:
+            self.wake.clear()
+            await self.wake.wait()
+
+    async def _failed(self, error: Exception) -> None:
+        self.paused, self.steps = True, 0
+        told = "the agent stumbled; the server's log says why"
+        if isinstance(error, (InputError, Busy)):
+            told = str(error) or "too many requests at once"
+        else:
+            log.error("an agent failed", exc_info=error)
+        await self.push({"push": "watch.failed", "error": told})
+
+    async def _next_game(self, now: Watched) -> None:
+        if 0 < self.speed <= SLOW and not self.paused:
+            await asyncio.sleep(PAUSE_AT_THE_END)
+        now.games += 1
+        now.total += now.state.score
+        now.last = (now.seed, now.actions)
+        now.seed, now.actions = now.seed + 1, []
+        now.state = start_state(now.game, now.seed, None)
+        if now is self.watched:
+            await self._push(now, now.state, {"motions": "", "values": None, "think_ms": 0.0, "rate": 0.0})
+
+    async def _show(self, now: Watched, played: Played) -> None:
+        clock = time.monotonic()
+        self.recent.append((clock, played.moves))
+        span = clock - self.recent[0][0]
+        counted = sum(moves for _, moves in list(self.recent)[1:])
+        last_move = {
+            "motions": compact(motions(played.before, played.action, played.after)) if played.moves == 1 else "",
+            "values": played.values,
+            "best": played.action,
+            "choices": list(played.before.legal),
+            "think_ms": 1000 * played.seconds / max(1, played.moves),
+            "rate": counted / span if span > 0 else 0.0,
+        }
+        await self._push(now, played.after, last_move)
+
+    async def _push(self, now: Watched, state: State, more: dict[str, Any]) -> None:
+        self.frame += 1
+        games, total = now.games + state.over, now.total + state.score * state.over
+        tally = {"frame": self.frame, "games": games, "mean": total / max(1, games)}
+        await self.push({"push": "watch", **position(state), **more, **tally})
+
+
+def _stretch(now: Watched, most: int) -> Played:
+    """Play up to `most` moves, or as many as fit in a slice; values only for the last, which is seen."""
+    began = time.perf_counter()
+    if most == 1:
+        before = now.state
+        thought = now.player.think(before)
+        now.state, actions, values = before.play(thought.best), bytes([thought.best]), thought.values
+        seconds = thought.seconds
+    else:
+        before, now.state, actions = now.player.run(now.state, most, SLICE_SECONDS)
+        seconds = time.perf_counter() - began
+        values = now.player.values(before)
+    now.actions += [LETTERS[action] for action in actions]
+    return Played(before, actions[-1], now.state, values, len(actions), seconds)

@@ -1,1 +1,0 @@
-"""Games for the record: evaluation, statistics, records and the referee."""

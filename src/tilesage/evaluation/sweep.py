@@ -1,0 +1,196 @@
+"""Sweeps: many trainings that differ in some settings, each an ordinary run in a folder of its own.
+
+A sweep is written as a TOML file:
+
+    [train]                        what all have in common: any setting of `tilesage train`
+    games = 100_000
+
+    [grid]                         every combination of these
+    rate = [0.1, 0.05, 0.01]
+    network = ["group0", "group1"]
+
+    [random]                       and, or instead, so many draws of these
+    trials = 4
+    dice = 1
+    optimism = { low = 0, high = 40_000 }
+    decay = { low = 0.1, high = 0.9, log = true }
+    rule = ["td", "tc"]
+
+The folder of a sweep is its memory: what is finished there is not done again, what was interrupted is resumed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from tilesage.core.errors import InputError
+from tilesage.core.files import written
+from tilesage.learning.config import TrainConfig, checked
+from tilesage.learning.runs import CHECKPOINT, Progress, Run, read_metrics, this_run
+from tilesage.networks.files import read_header
+
+TEXT = {field.name for field in fields(TrainConfig) if field.type == "str"}
+WHOLE = {field.name for field in fields(TrainConfig) if field.type == "int"}
+MOST_TRIALS = 10_000
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One training of a sweep."""
+
+    folder: Path
+    config: TrainConfig
+    settings: dict[str, Any]  # those in which trials differ
+
+    @property
+    def name(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self.settings.items()) or "the only one"
+
+    def standing(self) -> Run:
+        """Where it stands, without a trainer."""
+        run = Run(self.config, self.folder)
+        path = self.folder / "checkpoint.safetensors"
+        if path.exists():
+            _, metadata, _ = read_header(path, CHECKPOINT)
+            with this_run(path):
+                run.progress = Progress.from_json(metadata["progress"])
+        return run
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return read_metrics(self.folder) if (self.folder / "metrics.jsonl").exists() else []
+
+    def open(self) -> Run:
+        """Begin it, or go on with it."""
+        if (self.folder / "run.toml").exists():
+            return Run.resume(self.folder)
+        return Run.begin(self.config, self.folder)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A file of settings, spread out."""
+
+    folder: Path
+    trials: list[Trial]
+
+    def waiting(self) -> list[Trial]:
+        """Those that are not finished."""
+        return [trial for trial in self.trials if trial.standing().done < 1]
+
+    def summary(self) -> list[dict[str, Any]]:
+        """All trials, the best first: by the mean score of their last block."""
+        found = [_result(trial) for trial in self.trials]
+        return sorted(found, key=lambda trial: -(trial["mean"] or 0))
+
+
+def _result(trial: Trial) -> dict[str, Any]:
+    lines, run = trial.lines, trial.standing()
+    last = lines[-1] if lines else {}
+    state = "finished" if run.done >= 1 else "begun" if lines else "waiting"
+    return {
+        "run": str(trial.folder),
+        "settings": trial.settings,
+        "state": state,
+        "done": round(run.done, 4),
+        "mean": last.get("mean"),
+        "best": max((line["mean"] for line in lines), default=None),
+        "max": max((line["max"] for line in lines), default=None),
+        "reach": last.get("reach", {}),
+        "games": last.get("games", 0),
+        "seconds": last.get("seconds", 0.0),
+    }
+
+
+def read_sweep(path: Path, folder: Path) -> Sweep:
+    """The sweep that a TOML file describes; its trials live in `folder`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = tomllib.loads(text)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not TOML: {error}") from None
+    unknown = set(found) - {"train", "grid", "random"}
+    if unknown or not all(isinstance(part, dict) for part in found.values()):
+        raise InputError(f"{path}: a sweep has the parts [train], [grid] and [random], not {sorted(unknown)}")
+    if not found.get("grid") and not found.get("random"):
+        raise InputError(f"{path}: nothing to sweep over: write [grid] or [random]")
+    common, variants = found.get("train", {}), _variants(found, path)
+    trials = [_trial(folder, number, common, settings, path) for number, settings in enumerate(variants, 1)]
+    if not all(trial.config.limited for trial in trials):
+        raise InputError(f"{path}: how long? write games, moves or seconds in [train]")
+    return Sweep(folder, trials)
+
+
+def _variants(found: Mapping[str, Any], path: Path) -> list[dict[str, Any]]:
+    """Every point of the grid, each with every draw."""
+    grid = found.get("grid", {})
+    for name, values in grid.items():
+        if not isinstance(values, list) or not values:
+            raise InputError(f"{path}: {name} in [grid] is a list of values, not {values!r}")
+    points = [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
+    variants = [point | draw for point in points for draw in _draws(dict(found.get("random", {})), path)]
+    if len(variants) > MOST_TRIALS:
+        raise InputError(f"{path}: {len(variants)} trials are too many: at most {MOST_TRIALS}")
+    return variants
+
+
+def _draws(spaces: dict[str, Any], path: Path) -> list[dict[str, Any]]:
+    """The random part: `trials` draws, always the same ones for the same `dice`."""
+    if not spaces:
+        return [{}]
+    trials, number = spaces.pop("trials", 10), spaces.pop("dice", 1)
+    if not isinstance(trials, int) or not 1 <= trials <= MOST_TRIALS or not isinstance(number, int):
+        raise InputError(f"{path}: trials in [random] is a whole number from 1 to {MOST_TRIALS}, dice a whole number")
+    dice = random.Random(number)
+    return [{name: _draw(name, space, dice, path) for name, space in spaces.items()} for _ in range(trials)]
+
+
+def _draw(name: str, space: Any, dice: random.Random, path: Path) -> Any:
+    if isinstance(space, list) and space:
+        return dice.choice(space)
+    try:
+        low, high, log = float(space["low"]), float(space["high"]), bool(space.get("log", False))
+        if not low <= high or (log and low <= 0):
+            raise ValueError
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InputError(
+            f"{path}: {name} in [random] is a list of values or {{ low = 0.01, high = 1, log = true }}, not {space!r}"
+        ) from None
+    value = low * (high / low) ** dice.random() if log else dice.uniform(low, high)
+    return round(value) if name in WHOLE else float(f"{value:.4g}")
+
+
+def _as_setting(name: str, value: Any) -> Any:
+    """Settings that are text may be given as numbers: rate = 0.1."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return repr(value).removesuffix(".0") if name in TEXT and number else value
+
+
+def _trial(folder: Path, number: int, common: Mapping[str, Any], settings: dict[str, Any], path: Path) -> Trial:
+    merged = {name: _as_setting(name, value) for name, value in {**common, **settings}.items()}
+    config = TrainConfig(**checked(merged, path))
+    words = "-".join(f"{name}={merged[name]}" for name in settings)
+    name = re.sub(r"[^\w.=+-]", "_", f"{number:03d}-{words}", flags=re.ASCII)[:100].rstrip("-")
+    return Trial(folder / name, config, {key: merged[key] for key in settings})
+
+
+def claim(sweep: Sweep, path: Path) -> None:
+    """Make the folder this sweep's, or see that it is already."""
+    kept = sweep.folder / "sweep.toml"
+    text = path.read_text(encoding="utf-8")
+    if kept.exists():
+        if kept.read_text(encoding="utf-8") != text:
+            raise InputError(f"{sweep.folder} holds another sweep: take another --out, or go on with {kept}")
+        return
+    sweep.folder.mkdir(parents=True, exist_ok=True)
+    with written(kept, text=True) as file:
+        file.write(text)

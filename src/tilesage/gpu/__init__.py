@@ -1,0 +1,44 @@
+"""Learning and playing on an NVIDIA GPU, in Python: thousands of games at once, by the rules of the games room.
+
+All that knows of CUDA is in this package and in gpu/search.py. Importing it needs nothing; `make_gpu_trainer`
+and `lesson_of` say what is missing when the machine has no GPU (docs/gpu.md).
+
+machine    what only a GPU can do, with stand-ins for the simulator
+tables     reading a network, collecting errors, applying them
+steps      one step of batch learning: choose, then apply
+learner    weights, records and games in flight in the GPU's memory
+trainer    the learner behind the seam that runs use
+play       playing without learning
+repeated   work that is recorded once and replayed
+arrange    from and to the layout of the CPU and of files
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilesage.gpu.available import require_gpu
+
+if TYPE_CHECKING:
+    from tilesage.gpu.steps import Lesson
+    from tilesage.gpu.trainer import GpuTrainer
+    from tilesage.learning.config import TrainConfig
+
+
+def make_gpu_trainer(config: TrainConfig) -> GpuTrainer:
+    """The trainer of `--device cuda`."""
+    require_gpu()
+    from tilesage.gpu.trainer import GpuTrainer
+
+    return GpuTrainer(config)
+
+
+def lesson_of(model: Any) -> Lesson:
+    """A model as the kernels know it."""
+    require_gpu()
+    from tilesage.gpu.steps import Lesson
+
+    return Lesson(model.game, model.evaluator, of_states=model.of == "states")
+
+
+__all__ = ["lesson_of", "make_gpu_trainer", "require_gpu"]

@@ -1,0 +1,192 @@
+"""Playing on the GPU without learning: thousands of games at once, one thread a game.
+
+Game number i has the same generator of chance as on the CPU, so it is the same game whatever plays it. A thread that
+finishes its game takes the next number, so the GPU stays busy until the last games.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tilesage.core.compiler import Array, compiled
+from tilesage.core.random import seed_of
+from tilesage.games import Game
+from tilesage.gpu.arrange import Arrangement
+from tilesage.gpu.machine import BLOCK, SIMULATED, cuda, device, float32, int32, int64, launched, thread_number
+from tilesage.gpu.steps import Lesson, as_it_is, make_expectation, make_worth
+
+NOTHING = np.float32(0)
+NO_MOVE, NO_GAME = -1, -1
+GAMES_AT_ONCE = BLOCK if SIMULATED else 1 << 16
+MOVES_A_LAUNCH = 1024
+
+
+class Boards(NamedTuple):
+    """The games being played, one a thread."""
+
+    numbers: Any  # [threads] int64, NO_GAME when there is none left
+    boards: Any  # [threads] uint64
+    auxes: Any  # [threads] uint64
+    rngs: Any  # [threads] uint64
+    scores: Any  # [threads] int64
+    moves: Any  # [threads] int64
+
+
+def make_after_value(lesson: Lesson) -> Callable[..., Any]:
+    """after_value(weights, after, aux): the value of an afterstate, for networks of afterstates and of states."""
+    part = make_expectation(lesson) if lesson.of_states else make_worth(lesson)
+    see = as_it_is if lesson.of_states or lesson.view is None else lesson.view
+    by_age, age_of = lesson.by_age, lesson.age_of
+
+    @device
+    def after_value(weights: Array, after: np.uint64, aux: np.uint64) -> Any:
+        """Summed pair by pair, as on the CPU: the same value to the last bit."""
+        usual = weights[age_of(after, aux)] if by_age else NOTHING
+        after = see(after, aux)
+        low = (part(weights, after, aux, 0, 1) + part(weights, after, aux, 1, 1)) + (
+            part(weights, after, aux, 2, 1) + part(weights, after, aux, 3, 1)
+        )
+        high = (part(weights, after, aux, 4, 1) + part(weights, after, aux, 5, 1)) + (
+            part(weights, after, aux, 6, 1) + part(weights, after, aux, 7, 1)
+        )
+        return usual + (low + high)
+
+    return after_value
+
+
+def make_greedy(lesson: Lesson) -> Callable[..., Any]:
+    """The move with the largest r + max(0, value of the afterstate)."""
+    slide, after_value = lesson.game.rules.slide, make_after_value(lesson)
+
+    @device
+    def greedy(weights: Array, rows: Array, board: np.uint64, aux: np.uint64) -> Any:
+        best, chosen = NOTHING, int32(NO_MOVE)
+        for action in range(4):
+            after, after_aux, reward = slide(rows, board, aux, action)
+            if after != board:
+                value = float32(reward) + max(after_value(weights, after, after_aux), NOTHING)
+                if chosen == NO_MOVE or value > best:
+                    best, chosen = value, int32(action)
+        return chosen
+
+    return greedy
+
+
+def make_deal(game: Game) -> Callable[..., Any]:
+    """deal(rows, at, place, seed): the start of the game that this place has the number of."""
+    start, value_of_board, score_is_value = game.rules.start, game.rules.value_of_board, game.score_is_value
+
+    @device
+    def deal(rows: Array, at: Boards, place: Any, seed: np.uint64) -> None:
+        board, aux, rng = start(rows, seed_of(seed, np.uint64(at.numbers[place])))
+        at.boards[place], at.auxes[place], at.rngs[place] = board, aux, rng
+        at.scores[place] = value_of_board(board, aux) if score_is_value else int64(0)
+        at.moves[place] = int64(0)
+
+    return deal
+
+
+def make_move(game: Game) -> Callable[..., Any]:
+    """move(rows, at, place, action, results, taken): play on, or note how the game ended and take the next number."""
+    slide, spawn, largest = game.rules.slide, game.rules.spawn, game.rules.largest
+
+    @device
+    def move(rows: Array, at: Boards, place: Any, action: int, results: Array, taken: Array) -> None:
+        board, aux = at.boards[place], at.auxes[place]
+        if action == NO_MOVE:
+            number = at.numbers[place]
+            results[number, 0], results[number, 1] = at.scores[place], at.moves[place]
+            results[number, 2] = largest(board, aux)
+            number = cuda.atomic.add(taken, 0, 1)
+            at.numbers[place] = number if number < results.shape[0] else int64(NO_GAME)
+            at.boards[place] = np.uint64(0)
+        else:
+            after, after_aux, reward = slide(rows, board, aux, action)
+            at.boards[place], at.auxes[place], placed, at.rngs[place] = spawn(after, after_aux, at.rngs[place])
+            at.scores[place] += reward + placed
+            at.moves[place] += 1
+
+    return move
+
+
+def make_play(lesson: Lesson, seen: Callable[..., Any] | None) -> Any:
+    """The kernel that plays on. `seen(board, aux)` is the position on which a move is chosen, if not the real one."""
+    deal, move, greedy = make_deal(lesson.game), make_move(lesson.game), make_greedy(lesson)
+    see = seen or itself
+
+    @launched
+    def play(
+        weights: Array, rows: Array, at: Boards, results: Array, taken: Array, seed: np.uint64, moves: int
+    ) -> None:
+        """Up to `moves` moves for every thread. `results` [games, 3]: score, moves, largest; `taken`: next number."""
+        place = thread_number()
+        for _ in range(moves):
+            if at.numbers[place] == NO_GAME:
+                break
+            if at.boards[place] == np.uint64(0):
+                deal(rows, at, place, seed)
+            board, aux = see(at.boards[place], at.auxes[place])
+            move(rows, at, place, greedy(weights, rows, board, aux), results, taken)
+
+    return play
+
+
+@compiled
+def itself(board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64]:
+    return board, aux
+
+
+@cache
+def play_kernel(lesson: Lesson, seen: Callable[..., Any] | None) -> Any:
+    """The kernel of a greedy player, made once."""
+    return make_play(lesson, seen)
+
+
+class GpuPlayer:
+    """Plays games 0, 1, 2, … under a seed, greedily. Weights of the CPU are brought over, a learner's lie there."""
+
+    at_once = GAMES_AT_ONCE
+
+    def __init__(self, lesson: Lesson, weights: Any, seen: Callable[..., Any] | None = None) -> None:
+        self.lesson, self.seen = lesson, seen
+        self.rows = cuda.to_device(np.array(lesson.game.rows))
+        self.weights = weights
+        if isinstance(weights, np.ndarray):
+            self.weights = cuda.device_array(weights.size, np.float32)
+            Arrangement(lesson.evaluator).to_gpu(self.weights, weights)
+        self.moves_a_launch = MOVES_A_LAUNCH
+
+    def mover(self, at: Boards, results: Any, taken: Any, seed: int) -> Callable[[], None]:
+        """What makes the next moves of these games, each time it is called."""
+        kernel, blocks = play_kernel(self.lesson, self.seen), at.numbers.size // BLOCK
+
+        def make_moves() -> None:
+            kernel[blocks, BLOCK](self.weights, self.rows, at, results, taken, np.uint64(seed), self.moves_a_launch)
+
+        return make_moves
+
+    def play(
+        self, games: int, seed: int = 1, watch: Callable[[Array], bool] | None = None, at_once: int | None = None
+    ) -> Array:
+        """results [games, 3]: score, moves and largest tile of each game.
+
+        `watch(results)` sees the results so far (unfinished games are 0) and stops the play by returning False.
+        """
+        first = min(at_once or self.at_once, games)
+        threads = -(-first // BLOCK) * BLOCK
+        numbers = np.arange(threads, dtype=np.int64)
+        numbers[first:] = NO_GAME
+        words = [np.zeros(threads, np.uint64) for _ in range(3)] + [np.zeros(threads, np.int64) for _ in range(2)]
+        at = Boards(*(cuda.to_device(array) for array in (numbers, *words)))
+        results = cuda.to_device(np.zeros((games, 3), np.int64))
+        taken = cuda.to_device(np.array([first], np.int64))
+        make_moves = self.mover(at, results, taken, seed)
+        while True:
+            make_moves()
+            ended = bool((at.numbers.copy_to_host() == NO_GAME).all())
+            if ended or (watch is not None and not watch(results.copy_to_host())):
+                return np.asarray(results.copy_to_host())

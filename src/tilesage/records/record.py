@@ -1,0 +1,256 @@
+"""Game records: one line a game, the format of the course's framework (docs/records.md).
+
+A `Record` is neutral data: names, times and a list of slides and placements. `format_record` and
+`parse_record` turn it into a line and back; `read_records` streams a file of any size.
+
+    >>> line = "me:chance@1000|0151#L[4]32(1)|chance@1003"
+    >>> record = parse_record(line)
+    >>> record.game, record.actions[2], record.actions[3]
+    ('2048', Slide(action=3, reward=4, ms=0), Place(cell=3, tile=2, hint=(), reward=0, ms=1))
+    >>> format_record(record) == line
+    True
+
+Reading checks the form only. Whether the game was played by the rules is the referee's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from io import BytesIO
+from os import PathLike
+from pathlib import Path
+from random import Random
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from tilesage.core.errors import InputError
+from tilesage.games import Game, State
+from tilesage.records.lines import (
+    ACTION,
+    HEAD,
+    NAME,
+    SLIDES,
+    SYMBOLS,
+    TAIL,
+    guess_game,
+    notation_of,
+    open_records,
+    read_lines,
+)
+
+
+class Slide(NamedTuple):
+    """The player's action: 0 up, 1 right, 2 down, 3 left."""
+
+    action: int
+    reward: int = 0
+    ms: int = 0
+
+
+class Place(NamedTuple):
+    """Chance's action: a tile (its index) lands on a cell, and the next hint is shown."""
+
+    cell: int
+    tile: int
+    hint: tuple[int, ...] = ()  # 2048: (); Threes!: the next tile; on the phone a bonus is a window of up to three
+    reward: int = 0
+    ms: int = 0
+
+
+Action: TypeAlias = Slide | Place
+
+
+@dataclass(frozen=True)
+class Record:
+    """One game, as recorded. It ends when the slider is stuck, so the placer wins."""
+
+    game: str
+    actions: list[Action] = field(repr=False)
+    slider: str = "tilesage"
+    placer: str = "chance"
+    start_ms: int = 0
+    end_ms: int = 0
+
+
+def _marks(reward: int, ms: int) -> str:
+    return (f"[{reward}]" if reward else "") + (f"({ms})" if ms else "")
+
+
+def format_action(game: str, action: Action) -> str:
+    """One action as text.
+
+    >>> format_action("threes", Place(3, 3, (1,), 3)), format_action("threes-phone", Place(15, 1, (4, 5, 6)))
+    ('331[3]', 'F146')
+    """
+    return _as_text(notation_of(game).width, action)
+
+
+def _as_text(width: int, action: Action) -> str:
+    if isinstance(action, Slide):
+        return f"#{SLIDES[action.action]}{_marks(action.reward, action.ms)}"
+    shown = (action.cell, action.tile, *action.hint[:1], *action.hint[-1:])[:width]
+    return "".join(SYMBOLS[index] for index in shown) + _marks(action.reward, action.ms)
+
+
+def format_record(record: Record) -> str:
+    """The line of a game, without the line break."""
+    for name in (record.slider, record.placer):
+        if not re.fullmatch(NAME, name):
+            raise InputError(f"the name {name!r} cannot stand in a record: leave out ':', '@', '|' and line breaks")
+    width = notation_of(record.game).width
+    moves = "".join(_as_text(width, action) for action in record.actions)
+    return f"{record.slider}:{record.placer}@{record.start_ms}|{moves}|{record.placer}@{record.end_ms}"
+
+
+def _parse_place(text: str, reward: int, ms: int) -> Place:
+    cell, tile, *hint = [SYMBOLS.index(symbol) for symbol in text]
+    window = range(hint[0], hint[-1] + 1) if hint else ()
+    return Place(cell, tile, tuple(window), reward, ms)
+
+
+def parse_moves(game: str, text: str) -> Iterator[Action]:
+    """The actions of the middle part of a record."""
+    width = notation_of(game).width
+    at = 0
+    while at < len(text):
+        found = ACTION.match(text, at)
+        if not found:
+            raise InputError(f"unreadable action at {text[at : at + 12]!r}")
+        letter, reward, ms, places, place_reward, place_ms = found.groups()
+        at = found.end()
+        if letter is not None:
+            if letter not in SLIDES:
+                raise InputError(f"unknown slide '#{letter}': write #U, #R, #D or #L")
+            yield Slide(SLIDES.index(letter), int(reward or 0), int(ms or 0))
+            continue
+        if len(places) % width:
+            raise InputError(f"placements of {game} have {width} characters, found {places[:40]!r}")
+        for i in range(0, len(places) - width, width):
+            yield _parse_place(places[i : i + width], 0, 0)
+        yield _parse_place(places[-width:], int(place_reward or 0), int(place_ms or 0))
+
+
+def parse_record(line: str, game: str = "auto") -> Record:
+    """The game of a line; an InputError says what is wrong with its form."""
+    head = HEAD.match(line)
+    if not head:
+        raise InputError(f"no game record: {line[:40]!r} does not begin with SLIDER:PLACER@MILLISECONDS|")
+    moves, bar, rest = line[head.end() :].partition("|")
+    tail = TAIL.fullmatch(rest.rstrip("\r\n"))
+    if not bar or not tail:
+        raise InputError("the record is cut off: it must end with |WINNER@MILLISECONDS")
+    slider, placer, start = head.groups()
+    game = guess_game(moves, placer) if game == "auto" else game
+    return Record(game, list(parse_moves(game, moves)), slider, placer, int(start), int(tail.group(2)))
+
+
+def read_records(source: str | PathLike[str] | bytes, game: str = "auto") -> Iterator[Record]:
+    """Stream the games of a file (or of the bytes of one), in order, up to the first empty line."""
+    with BytesIO(source) if isinstance(source, bytes) else open_records(source) as stream:
+        for line in read_lines(stream):
+            if not line.whole:
+                raise InputError(f"line {line.number} is longer than any game can be")
+            try:
+                record = parse_record(line.text, game)
+            except InputError as mistake:
+                raise InputError(f"line {line.number}: {mistake}") from None
+            game = record.game
+            yield record
+
+
+def write_records(target: str | PathLike[str], records: Iterable[Record]) -> int:
+    """Write games one a line as they come; returns how many."""
+    count = 0
+    try:
+        with Path(target).open("w", encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
+            for record in records:
+                stream.write(format_record(record) + "\n")
+                count += 1
+    except OSError as error:
+        raise InputError(f"cannot write {target}: {error.strerror}") from None
+    return count
+
+
+def start_actions(game: Game, cells: Iterable[int], hint: tuple[int, ...], random: Random) -> list[Action]:
+    """Placements that lead to a start position, of which only the board and the hint are known.
+
+    Their order is lost on the board, and matters: hints announce tiles and, with one of each in the bag, every three
+    tiles in a row are a whole bag. One of the possible orders is chosen at random, all equally likely, as they were.
+    """
+    placed = [(cell, tile) for cell, tile in enumerate(cells) if tile]
+    whole_bags = sorted(tile for _, tile in placed) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    in_bags = game.hint is not None and game.hint.copies == 1
+    if len(placed) != game.starting_tiles or (in_bags and not whole_bags):
+        raise InputError(f"a record begins with the start of a game: {game.starting_tiles} tiles in {game.name}")
+    random.shuffle(placed)
+    if game.hint is None:
+        return [Place(cell, tile, (), worth(game, tile)) for cell, tile in placed]
+    if in_bags:
+        placed = _in_bags(placed, random)
+    hints = [(tile,) for _, tile in placed[1:]] + [hint]
+    return [Place(cell, tile, h, worth(game, tile)) for (cell, tile), h in zip(placed, hints)]
+
+
+@cache
+def worth(game: Game, tile: int) -> int:
+    """What a new tile adds to the score."""
+    return int(game.rules.value_of_board(np.uint64(tile), np.uint64(0))) if game.score_is_value else 0
+
+
+def _in_bags(placed: list[tuple[int, int]], random: Random) -> list[tuple[int, int]]:
+    """Three times one each of 1, 2, 3, in random order."""
+    columns = [[place for place in placed if place[1] == tile] for tile in (1, 2, 3)]
+    ordered = []
+    for bag in zip(*columns):
+        ordered += random.sample(bag, 3)
+    return ordered
+
+
+def record_of(
+    start: State,
+    actions: Iterable[int],
+    *,
+    slider: str = "tilesage",
+    placer: str | None = None,
+    start_ms: int = 0,
+    end_ms: int = 0,
+    ms: int = 0,
+) -> Record:
+    """The record of a game that the engine played: its start and its actions are enough to play it again.
+
+    `ms` is the player's thinking time in all; records have whole milliseconds for each action, so it is spread
+    evenly over the slides.
+    """
+    game, rules, rows = start.game, start.game.rules, start.game.rows
+    hints = _Hints(start)
+    board, aux, rng = start.board, start.aux, start.rng
+    found = start_actions(game, start.indices, hints[int(aux)], Random(int(rng)))
+    played = list(actions)
+    for count, action in enumerate(played):
+        after, after_aux, reward = rules.slide(rows, board, aux, action)
+        if after == board:
+            raise InputError(f"move {count + 1} of the game to record, {SLIDES[action]}, is illegal")
+        pause = ms * (count + 1) // len(played) - ms * count // len(played)
+        found.append(Slide(action, int(reward), pause))
+        board, aux, placed, rng = rules.spawn(np.uint64(after), np.uint64(after_aux), rng)
+        board, aux, rng = np.uint64(board), np.uint64(aux), np.uint64(rng)
+        landed = int(board) ^ int(after)
+        cell = (landed.bit_length() - 1) // 4
+        found.append(Place(cell, landed >> 4 * cell, hints[int(aux)], int(placed)))
+    return Record(game.name, found, slider, placer or notation_of(game.name).placer, start_ms, end_ms)
+
+
+class _Hints(dict[int, tuple[int, ...]]):
+    """The hint in `aux` as indices, worked out once for each aux."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def __missing__(self, aux: int) -> tuple[int, ...]:
+        shown = replace(self.state, aux=np.uint64(aux)).hint
+        self[aux] = tuple(self.state.game.tiles.index(tile) for tile in shown)
+        return self[aux]

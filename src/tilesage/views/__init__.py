@@ -1,1 +1,0 @@
-"""What a person looks at: terminal, page, plots and pictures."""

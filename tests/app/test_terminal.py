@@ -1,0 +1,468 @@
+"""The terminal: keys, screens, pipes, and a terminal that is given back as it was found."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from rich.console import Console
+
+from tilesage import cli, games
+from tilesage.app import film, keyboard, live
+from tilesage.drawing.terminal import Scene, ansi, bars, board_text, draw, plain_lines
+from tilesage.learning.runs import read_metrics
+from tilesage.records.record import record_of
+from tilesage.search.agents import make_agent
+
+pty = pytest.importorskip("pty")
+termios = pytest.importorskip("termios")
+
+HERE = Path(__file__).resolve().parents[2] / "src"
+
+
+class Desk:
+    """A pseudo-terminal: what a person types goes in, what the person would see comes out."""
+
+    def __init__(self) -> None:
+        self.near, self.far = pty.openpty()
+        termios.tcsetwinsize(self.far, (30, 100))
+        self.before = termios.tcgetattr(self.far)
+        self.seen, self._closing = b"", False
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        while not self._closing:
+            if select.select([self.near], [], [], 0.05)[0]:
+                try:
+                    self.seen += os.read(self.near, 4096)
+                except OSError:
+                    return
+
+    def type(self, text: str | bytes) -> None:
+        os.write(self.near, text.encode() if isinstance(text, str) else text)
+
+    def shows(self, text: str, seconds: float = 150) -> bool:
+        """Wait until the text has been on the screen."""
+        end = time.monotonic() + seconds
+        while text.encode() not in self.seen and time.monotonic() < end:
+            time.sleep(0.02)
+        return text.encode() in self.seen
+
+    @property
+    def as_found(self) -> bool:
+        return termios.tcgetattr(self.far) == self.before
+
+    def close(self) -> None:
+        """The reader ends first: the next desk may get the same descriptor, and would lose what it shows to it."""
+        self._closing = True
+        self._reader.join()
+        for descriptor in (self.far, self.near):
+            os.close(descriptor)
+
+
+@pytest.fixture
+def desk():
+    desk = Desk()
+    yield desk
+    desk.close()
+
+
+@contextlib.contextmanager
+def sitting_at(desk, monkeypatch):
+    """Standard input and output are the pseudo-terminal."""
+    with (
+        open(desk.far, closefd=False) as source,
+        open(desk.far, "w", closefd=False, encoding="utf-8") as sink,
+        monkeypatch.context() as patch,
+    ):
+        patch.setenv("TERM", "xterm-256color")
+        patch.setenv("COLORTERM", "truecolor")
+        patch.delenv("NO_COLOR", raising=False)
+        patch.setattr(sys, "stdin", source)
+        patch.setattr(sys, "stdout", sink)
+        yield desk
+
+
+def typist(desk, keys):
+    """Type keys, each after the text that must be on the screen before it."""
+
+    def work():
+        for text, key in keys:
+            assert desk.shows(text), f"never saw {text!r}"
+            desk.type(key)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+# --- keys ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("typed", "meaning"),
+    [
+        *[("\x1b[A", "up"), ("\x1b[C", "right"), ("\x1b[B", "down"), ("\x1b[D", "left"), ("\x1bOA", "up")],
+        *[("w", "up"), ("d", "right"), ("S", "down"), ("a", "left"), ("K", "up"), ("l", "right"), ("j", "down")],
+        *[("H", "left"), ("h", "hint"), ("u", "undo"), ("r", "restart"), ("q", "quit"), (" ", "pause")],
+        *[("\x1b[5~", "back"), ("\x1b[H", "home"), ("+", "faster"), ("\x1b", "quit")],
+    ],
+)
+def test_keys_have_names(desk, typed, meaning):
+    with keyboard.Keyboard(desk.far) as keys:
+        desk.type(typed)
+        assert keys.read(timeout=10) == meaning
+
+
+def test_keys_that_mean_nothing_are_passed_over(desk):
+    with keyboard.Keyboard(desk.far) as keys:
+        desk.type("xyz\x1b[15~9u")
+        assert keys.read(timeout=10) == "undo"
+        assert keys.read(timeout=0) == ""
+
+
+def test_keys_typed_fast_are_all_read(desk):
+    with keyboard.Keyboard(desk.far) as keys:
+        desk.type("\x1b[A\x1b[B\x1b[Cq")
+        assert list(keys.presses()) == ["up", "down", "right"]
+
+
+def test_the_terminal_is_given_back_after_an_error(desk):
+    def fail():
+        with keyboard.Keyboard(desk.far):
+            assert not desk.as_found
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert desk.as_found
+
+
+# --- what is drawn ------------------------------------------------------------------------------------------------
+
+
+def lines_of(scene, **options):
+    console = Console(
+        file=io.StringIO(), force_terminal=True, color_system="truecolor", legacy_windows=False, **options
+    )
+    console.print(draw(scene, console))
+    return console.file.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("name", games.names())
+def test_every_tile_stands_on_the_board_with_its_colours(name):
+    game = games.get(name)
+    cells = [*range(2, len(game.tiles)), 1][:16]
+    board, aux = game.read(cells + [0] * (16 - len(cells)), {"hint": "1"} if game.hint else {})
+    text = board_text(games.State(game, board, aux))
+    for index in cells:
+        assert f" {game.tiles[index]} " in text.plain
+    assert len(text.plain.splitlines()) == 12
+    assert all(len(line) == 37 for line in text.plain.splitlines())
+
+
+@pytest.mark.parametrize(("width", "height"), [(100, 40), (80, 24), (60, 24), (40, 60)])
+def test_the_scene_fits_the_terminal(width, height):
+    state = games.get("threes").new(1)
+    scene = Scene(
+        state, values=(1.0, 2.0, None, 4.0), figures=(("speed", "1.0 moves/s"),), message="hm", keys="q quit"
+    )
+    lines = lines_of(scene, width=width, height=height)
+    assert len(lines) <= max(height, 26)
+    assert any("next" in line for line in lines)
+    assert not any("…" in line for line in lines)
+
+
+def test_a_long_name_does_not_push_the_board_away():
+    scene = Scene(
+        games.get("2048").new(1), title="2048 · " + "expectimax:3,stages=4" * 4, values=(1e9, 2e9, 3e9, 4e9)
+    )
+    for width in (72, 80, 100):
+        lines = lines_of(scene, width=width, height=40)
+        assert max(line.count("▄") for line in lines) in (32, 40)
+
+
+def test_bars_are_longer_for_better_moves():
+    lines = [line.plain for line in bars([100.0, None, 300.0, 200.0])]
+    lengths = [line.count("▆") for line in lines]
+    assert lengths[2] > lengths[3] > lengths[0] > lengths[1] == 0
+    assert "·" in lines[1]
+    assert bars([None] * 4) == []
+
+
+def test_without_colours_the_scene_is_plain_text():
+    state = games.get("2048").parse("2 4 8 16 0 0 0 0 0 0 0 0 0 0 0 131072 score=12")
+    console = Console(file=io.StringIO(), color_system=None, width=80)
+    console.print(draw(Scene(state, values=(1.0, None, 2.0, 3.0)), console))
+    text = console.file.getvalue()
+    assert text.isascii()
+    assert "131072" in text
+    assert "score 12" in text
+    assert plain_lines(Scene(state))[0].startswith("2048")
+
+
+def test_ansi_has_the_palettes_colours():
+    state = games.get("2048").parse("2048 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0")
+    assert "48;2;207;64;58" in ansi(state)  # #cf403a, the 2048 of the dark theme
+    assert "48;2;204;59;52" in ansi(state, "light")
+
+
+# --- playing ------------------------------------------------------------------------------------------------------
+
+
+def sitting(position="2 2 0 0 0 0 0 0 0 0 0 0 0 0 0 0", adviser=None):
+    game = games.get("2048")
+    return live.Sitting(game.parse(position), lambda: game.new(9), adviser)
+
+
+def test_moves_undo_and_a_new_game():
+    game = sitting()
+    start = game.state
+    game.press("left")
+    assert (game.state.moves, game.state.score) == (1, 4)
+    assert game.state.indices[game.new] in (1, 2)
+    game.press("undo")
+    assert game.state is start
+    game.press("undo")
+    assert game.message == "nothing to take back"
+    game.press("up")
+    assert game.message == "up moves nothing"
+    game.press("restart")
+    assert game.state == games.get("2048").new(9)
+    assert game.best == 4
+
+
+def test_the_goal_is_cheered_and_the_game_goes_on():
+    game = sitting("1024 1024 0 0 0 0 0 0 0 0 0 0 0 0 0 0")
+    game.press("left")
+    assert "2048!" in game.message
+    game.press("down")
+    assert game.state.moves == 2
+
+
+def test_the_end_is_told():
+    game = sitting("4 2 4 2 2 4 2 4 4 2 4 2 2 4 2 4")
+    game.press("up")
+    assert "game over" in game.message
+
+
+def test_advice():
+    agent = make_agent("random", games.get("2048"))
+    game = sitting(adviser=live.Adviser(agent))
+    game.press("hint")
+    assert "random would go" in game.message
+    assert "nobody" in _pressed(sitting(), "hint").message
+
+
+def _pressed(game, key):
+    game.press(key)
+    return game
+
+
+def test_a_person_plays_at_the_terminal(desk, monkeypatch):
+    keys = [("q quit", "\x1b[D"), ("moves", "u"), ("q quit", "k"), ("moves nothing", "s"), ("q quit", "q")]
+    with sitting_at(desk, monkeypatch):
+        typing = typist(desk, keys)
+        last = live.play(sitting())
+        typing.join(10)
+    assert last.moves == 1
+    assert desk.as_found
+    assert desk.shows("up moves nothing", 1)
+
+
+def test_words_are_enough_without_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("left down\nundo hint\n\nright quit up"))
+    assert cli.main(["play", "--agent", "random", "--seed", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "random would go" in out
+    assert "2 moves" in out.splitlines()[-1]
+    assert "\x1b" not in out
+
+
+def test_a_wrong_word_is_a_mistake(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("sideways"))
+    assert cli.main(["play", "--agent", "random", "--seed", "1"]) == 2
+    assert "unknown word 'sideways'" in capsys.readouterr().err
+
+
+# --- watching -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", games.names())
+def test_a_line_a_move_when_piped(name, capsys):
+    assert cli.main(["watch", "--agent", "random", "--game", name, "--seed", "3"]) == 0
+    first, *moves, last = capsys.readouterr().out.splitlines()
+    state = games.get(name).new(3)
+    assert first.split()[:2] == ["0", "start"]
+    assert first.endswith(state.text)
+    for line in moves:
+        number, action, gained, score, text = line.split(maxsplit=4)
+        before, state = state, state.play(action)
+        assert (int(number), int(score), text) == (state.moves, state.score, state.text)
+        assert int(gained) == state.score - before.score
+    assert state.over
+    assert last == f"game over: score {state.score}, largest tile {state.largest}, {state.moves} moves"
+
+
+def test_watching_on_a_screen_to_the_end(desk, monkeypatch):
+    with sitting_at(desk, monkeypatch):
+        last = live.watch(games.get("threes").new(5), make_agent("random", games.get("threes")), 0.0)
+    assert last.over
+    assert desk.shows("game over")
+    assert desk.as_found
+
+
+def test_pause_step_and_leave(desk, monkeypatch):
+    with sitting_at(desk, monkeypatch):
+        typing = typist(desk, [("q quit", " "), ("paused", "n"), ("moves", "n"), ("moves", "q")])
+        last = live.watch(games.get("2048").new(5), make_agent("random", games.get("2048")), 600.0)
+        typing.join(10)
+    assert last.moves == 2
+    assert desk.as_found
+
+
+@pytest.mark.parametrize("delay", ["-1", "nan", "99999"])
+def test_a_wrong_delay_is_a_mistake(delay, capsys):
+    assert cli.main(["watch", "--agent", "random", "--delay", delay]) == 2
+    assert "--delay is a number of seconds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["watch", "play"])
+def test_a_wrong_game_is_a_mistake(command, capsys):
+    assert cli.main([command, "--game", "chess"]) == 2
+    assert "unknown game 'chess'" in capsys.readouterr().err
+
+
+# --- looking again ------------------------------------------------------------------------------------------------
+
+
+def recorded_moments():
+    state, actions = games.get("threes").new(1), []
+    start = state
+    while not state.over:
+        actions.append(state.legal[0])
+        state = state.play(actions[-1])
+    return film.moments_of(record_of(start, actions))
+
+
+def test_a_recorded_game_forth_and_back(desk, monkeypatch):
+    moments = recorded_moments()
+    last = len(moments) - 1
+    keys = [("move 0 of", "\x1b[C"), ("move 1 of", "\x1b[C"), ("move 2 of", "\x1b[D")]
+    keys += [("move 1 of", "\x1b[F"), (f"move {last} of", "q")]
+    with sitting_at(desk, monkeypatch):
+        typing = typist(desk, keys)
+        live.look_again(moments, None)
+        typing.join(10)
+    assert desk.shows(f"move {last} of {last}", 1)
+    assert desk.as_found
+
+
+def test_a_recorded_game_plays_to_its_end(desk, monkeypatch):
+    moments = recorded_moments()
+    with sitting_at(desk, monkeypatch):
+        typing = typist(desk, [(f"move {len(moments) - 1} of {len(moments) - 1} · space", "q")])
+        live.look_again(moments, 0.0)
+        typing.join(10)
+    assert desk.as_found
+
+
+@pytest.mark.parametrize(
+    ("key", "at"), [("left", 49), ("right", 51), ("back", 30), ("forth", 60), ("home", 0), ("end", 60), ("hint", 50)]
+)
+def test_where_keys_lead(key, at):
+    assert live._moved(50, key, 60) == at
+
+
+# --- the terminal is given back when the program is stopped ---------------------------------------------------
+
+
+def program(desk, *words, term="xterm-256color"):
+    """The real command on the pseudo-terminal, which is its controlling terminal."""
+    import fcntl
+
+    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "TERM": term, "PYTHONPATH": path}
+    return subprocess.Popen(
+        [sys.executable, "-m", "tilesage", *words],
+        stdin=desk.far,
+        stdout=desk.far,
+        stderr=desk.far,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+
+
+@pytest.mark.parametrize("how", ["ctrl-c", "terminate"])
+def test_a_stopped_program_gives_the_terminal_back(desk, how):
+    with program(desk, "watch", "--agent", "random", "--delay", "30") as watching:
+        assert desk.shows("moves/s"), desk.seen
+        assert not desk.as_found
+        if how == "ctrl-c":
+            desk.type(b"\x03")
+        else:
+            watching.send_signal(signal.SIGTERM)
+        assert watching.wait(60) == (130 if how == "ctrl-c" else -signal.SIGTERM)
+    assert desk.as_found
+    assert desk.shows("\x1b[?25h", 1)  # the cursor is back
+
+
+def test_a_suspended_program_lends_the_terminal_out(desk):
+    with program(desk, "watch", "--agent", "random", "--delay", "30") as watching:
+        assert desk.shows("moves/s"), desk.seen
+        desk.type(b"\x1a")
+        assert eventually(lambda: desk.as_found)
+
+        def awake():  # called once may be too early: the terminal is given back a moment before the program sleeps
+            watching.send_signal(signal.SIGCONT)
+            return not desk.as_found
+
+        assert eventually(awake)
+        desk.type("q")
+        assert watching.wait(60) == 0
+    assert desk.as_found
+
+
+def eventually(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
+
+
+def test_a_dumb_terminal_gets_plain_text(desk):
+    with program(desk, "play", "--agent", "random", "--seed", "1", term="dumb") as playing:
+        assert desk.shows("write up, right, down, left"), desk.seen
+        desk.type("left\n")
+        desk.type("quit\n")
+        assert playing.wait(60) == 0
+    assert b"\x1b" not in desk.seen
+    assert desk.as_found
+
+
+# --- the demo ---------------------------------------------------------------------------------------------------
+
+
+def test_the_demo_learns_plays_and_draws_its_curve(desk, tmp_path):
+    out = tmp_path / "demo"
+    with program(desk, "demo", "--seconds", "4", "--games", "30", "--threads", "2", "--out", str(out)) as showing:
+        assert showing.wait(280) == 0
+    for text in ("learning 2048 for 4 s", "moves/s", "largest", "30 games of 2048", "the curve:", "next, try:"):
+        assert desk.shows(text, 5), text
+    shares = [line["reach"].get("1024", 0) for line in read_metrics(out)]
+    assert shares[-1] > shares[0]  # it has learnt something
+    with Image.open(out / "curve.png") as picture:
+        assert min(picture.size) > 300
+        assert len(picture.convert("RGB").getcolors(1 << 20)) > 50

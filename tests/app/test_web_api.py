@@ -1,0 +1,492 @@
+"""The interface for programs, and the door: strangers, nonsense and floods are refused and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+import pytest
+from web_support import LETTERS, play_letters, save_small_models, serving, some_legal_letters
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from tilesage import games
+from tilesage.app.web.fields import Fields
+from tilesage.app.web.library import MOST_RUNS, Library
+from tilesage.app.web.limits import EngineRoom, Lane
+from tilesage.app.web.settings import Settings
+from tilesage.app.web.training import Trainings
+from tilesage.core.errors import InputError
+
+BOARD = "2 4 8 16 0 0 2 4 0 0 0 2 0 0 0 0"
+SECRET = "kept-elsewhere"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs and models as they lie on a machine, and a folder beside them that nobody was told of."""
+    home = tmp_path_factory.mktemp("house-of-the-server")
+    save_small_models(home / "models")
+    for name in ("first", "second"):
+        (home / "runs" / name).mkdir(parents=True)
+        (home / "runs" / name / "run.toml").write_text(f'game = "2048"\nnetwork = "4x6"\nout = "{home}/runs"\n')
+    lines = [{"games": 1000 * i, "mean": 10.0 * i, "reach": {"2048": 0.5}} for i in range(1, 4)]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (home / "runs" / "first" / "metrics.jsonl").write_text(text + '{"games": NaN}\nbroken\n{"games": 4')
+    (home / SECRET).mkdir()
+    (home / SECRET / "metrics.jsonl").write_text('{"games": 666}\n')
+    (home / "runs" / "link").symlink_to(home / SECRET)
+    return home
+
+
+@pytest.fixture(scope="module")
+def address(home: Path) -> Iterator[str]:
+    with serving(home / "runs", "--models", str(home / "models"), "--trainings", "0", "--visitors", "40") as address:
+        yield address
+
+
+@pytest.fixture
+def web(address: str, home: Path) -> Iterator[httpx.Client]:
+    def nothing_leaks(response: httpx.Response) -> None:
+        response.read()
+        assert response.status_code < 500, response.text
+        assert str(home) not in response.text
+        assert "Traceback" not in response.text
+
+    with httpx.Client(base_url=address, timeout=60, event_hooks={"response": [nothing_leaks]}) as client:
+        yield client
+
+
+def talk(visitor: ClientConnection, what: str, **fields: Any) -> dict[str, Any]:
+    """Ask and wait for the answer, past what the server pushes."""
+    visitor.send(json.dumps({"id": 1, "do": what, **fields}))
+    while True:
+        answer: dict[str, Any] = json.loads(visitor.recv(timeout=60))
+        if "push" not in answer:
+            return answer
+
+
+def visiting(address: str, **options: Any) -> ClientConnection:
+    return connect(address.replace("http", "ws") + "/ws", **options)
+
+
+def test_the_models_are_listed_by_name(web: httpx.Client) -> None:
+    models = {model["name"]: model for model in web.get("/api/models").json()["models"]}
+    assert {"models/small-2048", "models/small-threes", "models/small-threes-phone"} <= set(models)
+    assert models["models/small-2048"]["network"] == "8x4"
+
+
+def test_a_hint(web: httpx.Client) -> None:
+    asked = {"game": "2048", "board": BOARD, "agent": "greedy", "model": "models/small-2048"}
+    hint = web.post("/api/hint", json=asked).json()
+    state = games.get("2048").parse(BOARD)
+    assert [value is not None for value in hint["values"]] == [action in state.legal for action in range(4)]
+    assert hint["values"][hint["best"]] == max(value for value in hint["values"] if value is not None)
+    assert hint["action"] == ("up", "right", "down", "left")[hint["best"]]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status", "said"),
+    [
+        ({"game": "chess"}, 422, "must be one of 2048"),
+        ({"board": "1 2 3"}, 422, "sixteen tile numbers"),
+        ({"board": "2 4 2 4 4 2 4 2 2 4 2 4 4 2 4 2"}, 422, "the game is over"),
+        ({"agent": "oracle"}, 422, "unknown agent"),
+        ({"agent": "mcts:60s"}, 422, "up to 2 s"),
+        ({"agent": "expectimax:2,table=30"}, 422, "may be set here"),
+        ({"agent": "expectimax:9"}, 422, "at most 4"),
+        ({"agent": "expectimax:deep,prune=0"}, 422, "without width and prune"),
+        ({"model": "../../etc/passwd"}, 422, "no model of this name"),
+        ({"model": "models/small-threes"}, 422, "plays threes, not 2048"),
+        ({"board": ["2"] * 16}, 422, "board must be a text"),
+        ({"board": "2 " * 4000}, 422, "too long"),
+        ({"board": "2 " * 40000}, 413, "too long"),
+    ],
+)
+def test_a_wrong_question_is_answered_by_what_would_be_right(
+    web: httpx.Client, wrong: dict[str, Any], status: int, said: str
+) -> None:
+    asked = {"game": "2048", "board": BOARD, "agent": "greedy", "model": "models/small-2048"} | wrong
+    answer = web.post("/api/hint", json=asked)
+    assert answer.status_code == status
+    assert said in answer.json()["error"]
+
+
+def test_what_is_no_json_or_no_address(web: httpx.Client) -> None:
+    for body in (b"", b"{", b"\xff\xfe", b"[" * 20000, b'{"game": 1e999}'):
+        assert web.post("/api/hint", content=body).status_code in (400, 422)
+    assert web.get("/nowhere").status_code == 404
+    assert web.get("/api/hint").status_code == 405
+    assert web.delete("/api/runs").status_code == 405
+
+
+def test_runs_and_their_curves(web: httpx.Client) -> None:
+    told = web.get("/api/runs").json()
+    assert [run["name"] for run in told["runs"]] == ["first", "second"], "a link that leads elsewhere is no run"
+    assert told["runs"][0]["settings"] == {"game": "2048", "network": "4x6"}, "places on the machine are not told"
+    first = web.get("/api/runs/first").json()
+    assert [point["games"] for point in first["points"]] == [1000, 2000, 3000, None]
+    again = web.get("/api/runs/first", params={"after": first["next"]}).json()
+    assert again["points"] == []
+    assert web.get("/api/runs/first", params={"after": 10**9}).json()["restarted"] is True
+    assert web.get("/api/runs/first", params={"after": "x"}).status_code == 422
+
+
+def test_of_very_many_runs_the_newest_are_shown(tmp_path: Path) -> None:
+    names = [f"run-{i:03}" for i in range(MOST_RUNS + 2)]
+    for age, name in enumerate(reversed(names)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metrics.jsonl").touch()
+        os.utime(tmp_path / name, (10**9 - age, 10**9 - age))
+    (tmp_path / "0-leads-nowhere").symlink_to(tmp_path / "gone")
+    library = Library(Settings(runs=tmp_path))
+    assert [run.name for run in library.runs()] == names[2:]
+
+
+@pytest.mark.parametrize("name", ["link", f"..%2f{SECRET}", SECRET, "first%00", "%2fetc", "first%2f..%2f.."])
+def test_no_name_leads_out_of_the_runs(web: httpx.Client, name: str) -> None:
+    answer = web.get(f"/api/runs/{name}")
+    assert answer.status_code in (404, 422)
+    assert "666" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd"]
+)
+def test_no_path_leads_out_of_the_page(address: str, path: str) -> None:
+    host, port = address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as line:  # by hand: clients tidy paths up
+        line.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        answer = b"".join(iter(lambda: line.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 404")
+    assert b"import" not in answer
+
+
+def test_trainings_can_be_forbidden(web: httpx.Client) -> None:
+    assert web.get("/api/games").json()["training"]["allowed"] is False
+    answer = web.post("/api/trainings", json={"name": "mine"})
+    assert answer.status_code == 422
+    assert "does not start trainings" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "names", "said"),
+    [
+        (1, ("one", "one"), "a training is running already"),
+        (1, ("one", "other"), "a training is running already"),
+        (2, ("one", "one"), "there is a run called one already"),
+    ],
+)
+def test_of_two_trainings_asked_for_at_once_one_begins_and_ends_with_the_server(
+    tmp_path: Path, allowed: int, names: tuple[str, str], said: str
+) -> None:
+    async def asking() -> None:
+        settings = Settings(runs=tmp_path / "runs", trainings=allowed)
+        trainings = Trainings(settings, Library(settings))
+        asked = [Fields({"name": name, "network": "tiny", "seconds": 60}) for name in names]
+        try:
+            answers = await asyncio.gather(*map(trainings.start, asked), return_exceptions=True)
+            (begun,) = trainings.running.values()
+        finally:
+            await trainings.close()
+        assert answers[0] == {"name": "one"}
+        assert isinstance(answers[1], InputError)
+        assert said in str(answers[1])
+        assert begun.process.returncode is not None
+        assert not trainings.running
+        assert not trainings.failed
+
+    asyncio.run(asking())
+
+
+def test_a_training_that_is_just_being_started_ends_with_the_server_too(tmp_path: Path) -> None:
+    async def asking() -> None:
+        settings = Settings(runs=tmp_path / "runs")
+        trainings = Trainings(settings, Library(settings))
+        started = asyncio.create_task(trainings.start(Fields({"name": "late", "network": "tiny", "seconds": 60})))
+        await asyncio.sleep(0)
+        await trainings.close()
+        assert await started == {"name": "late"}
+        assert not trainings.running
+
+    asyncio.run(asking())
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "evil.example"},
+        {"host": "127.0.0.1.evil.example"},
+        {"host": ""},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1:1"},
+        {"sec-fetch-site": "cross-site"},
+    ],
+)
+def test_strangers_are_refused(web: httpx.Client, headers: dict[str, str]) -> None:
+    answer = web.post("/api/hint", json={"game": "2048", "board": BOARD}, headers=headers)
+    assert answer.status_code in (400, 403)
+
+
+def test_our_own_page_is_not_a_stranger(web: httpx.Client, address: str) -> None:
+    answer = web.post("/api/position", json={"game": "2048", "board": BOARD}, headers={"origin": address})
+    assert answer.status_code == 200
+    page = web.get("/", headers={"sec-fetch-site": "cross-site"})
+    assert page.status_code == 200, "a link to the page may be followed"
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert page.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "file://"])
+def test_foreign_websockets_are_refused(address: str, origin: str) -> None:
+    with pytest.raises((InvalidStatus, ConnectionClosed)), visiting(address, origin=origin) as visitor:
+        talk(visitor, "play.new", game="2048")
+
+
+def test_every_visitor_has_a_game_of_their_own(address: str) -> None:
+    with visiting(address) as one, visiting(address) as other:
+        talk(one, "play.new", game="2048", seed=1)
+        talk(other, "play.new", game="threes", seed=2)
+        assert talk(one, "play.move", action=games.get("2048").new(1).legal[0])["moves"] == 1
+        state = games.get("threes").new(2)
+        letters = some_legal_letters(state, 30)
+        for letter in letters:
+            answer = talk(other, "play.move", action=LETTERS.index(letter))
+        assert answer["cells"] == play_letters(state, letters).cells
+        assert talk(one, "play.undo")["cells"] == games.get("2048").new(1).cells
+
+
+def test_a_long_game_can_be_resumed_and_undone_past_what_is_remembered(address: str) -> None:
+    start = games.get("threes-phone").new(8)
+    state, letters, random = games.get("2048").new(8), "", Random(0)
+    while not state.over:
+        letters += LETTERS[random.choice(state.legal)]
+        state = state.play(LETTERS.index(letters[-1]))
+    with visiting(address) as visitor:
+        assert talk(visitor, "play.resume", game="2048", seed=8, actions=letters)["cells"] == state.cells
+        wrong = talk(visitor, "play.resume", game="2048", seed=8, actions=letters + "U")
+        assert "not legal" in wrong["error"]
+        assert talk(visitor, "play.new", game="threes-phone", seed=8)["cells"] == start.cells
+
+
+def nonsense(random: Random) -> str | bytes:
+    """A message that no page sends: noise, JSON of the wrong kind, or a right message with something wrong in it."""
+    dos = ["play.new", "play.resume", "play.move", "play.undo", "play.read", "play.ask", "watch.start"]
+    dos += ["watch.control", "watch.step", "watch.seen", "watch.record", "replay.mistakes", "no.such", 7]
+    junk: list[Any] = [
+        None,
+        True,
+        -1,
+        2**70,
+        1.5,
+        1e300,
+        "",
+        "x" * 500,
+        "../../etc/passwd",
+        [],
+        {},
+        [[[[]]]],
+        "\x00",
+        "🂡",
+    ]
+    names = [
+        "game",
+        "seed",
+        "board",
+        "actions",
+        "action",
+        "agent",
+        "model",
+        "speed",
+        "paused",
+        "frame",
+        "record",
+        "id",
+    ]
+    kind = random.randrange(4)
+    if kind == 0:
+        return random.randbytes(random.randrange(60))
+    if kind == 1:
+        return random.choice(["", "{", "null", "[]", '"', "NaN", "{}", "[" * 3000, '{"id": 1, "id": {}}'])
+    fields: dict[str, Any] = {"id": random.choice([1, 2, *junk]), "do": random.choice(dos)}
+    right = {
+        "game": "2048",
+        "seed": 1,
+        "agent": "random",
+        "speed": 60,
+        "paused": False,
+        "action": 1,
+        "actions": "LLLL",
+    }
+    fields |= {name: value for name, value in right.items() if random.random() < 0.7}
+    fields |= {name: random.choice(junk) for name in random.sample(names, random.randrange(5))}
+    return json.dumps(fields)
+
+
+def test_nonsense_on_the_websocket_hurts_nobody(address: str, home: Path) -> None:
+    random, said = Random(5), 0
+    with visiting(address) as polite:
+        talk(polite, "play.new", game="2048", seed=1)
+        for _ in range(16):
+            with visiting(address) as rude:
+                for _ in range(40):
+                    rude.send(nonsense(random))
+                rude.send(json.dumps({"id": 99, "do": "play.new", "game": "2048"}))
+                answer: dict[str, Any] = {}
+                while answer.get("id") != 99:
+                    text = str(rude.recv(timeout=60))
+                    answer = json.loads(text)
+                    said += 1
+                    assert "Traceback" not in text
+                    assert str(home) not in text
+                    assert "stumbled" not in text
+            assert talk(polite, "play.undo")["error"] == "there is no move to take back"
+    assert said > 400
+
+
+def test_who_sends_nothing_but_nonsense_is_shown_the_door(address: str) -> None:
+    with visiting(address) as rude:
+        for _ in range(60):
+            rude.send("[]")
+        with pytest.raises(ConnectionClosed, match="too many wrong messages"):
+            list(rude)
+
+
+def test_a_message_too_long_ends_the_visit_only(address: str) -> None:
+    with visiting(address) as visitor:
+        visitor.send("x" * 400_000)
+        with pytest.raises(ConnectionClosed):
+            visitor.recv(timeout=30)
+    with visiting(address) as visitor:
+        assert talk(visitor, "play.new", game="2048")["moves"] == 0
+
+
+def test_floods_and_sleepers_are_not_felt_by_others(address: str) -> None:
+    host, port = address.removeprefix("http://").split(":")
+    sleepers = [socket.create_connection((host, int(port))) for _ in range(20)]
+    with (
+        visiting(address, close_timeout=1) as flood,
+        visiting(address, close_timeout=1) as sleeper,
+        visiting(address) as polite,
+    ):
+        watch = {"do": "watch.start", "game": "2048", "agent": "random", "speed": 0, "paused": False}
+        for fields in ({"do": "play.new", "game": "2048", "seed": 1}, watch):
+            flood.send(json.dumps(fields))
+            sleeper.send(json.dumps(fields))  # and never looks at a frame
+        for _ in range(400):
+            flood.send(json.dumps({"do": "play.ask", "agent": "random"}))
+        state = games.get("2048").new(3)
+        talk(polite, "play.new", game="2048", seed=3)
+        letters = some_legal_letters(state, 20)
+        for letter in letters:
+            answer = talk(polite, "play.move", action=LETTERS.index(letter))
+        assert answer["cells"] == play_letters(state, letters).cells
+    for line in sleepers:
+        line.close()
+
+
+def test_who_asks_anew_waits_behind_their_own_thought_and_others_do_not() -> None:
+    async def asking() -> None:
+        room, lane = EngineRoom(2, "test"), Lane()
+        inside, done, order = threading.Event(), threading.Event(), []
+
+        def long_thought() -> None:
+            order.append("first")
+            inside.set()
+            done.wait()
+
+        try:
+            first = asyncio.create_task(room.run(lane, long_thought))
+            await asyncio.to_thread(inside.wait)
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first  # while its thread still thinks
+            second = asyncio.create_task(room.run(lane, lambda: order.append("second")))
+            await asyncio.sleep(0)
+            await room.run(Lane(), lambda: order.append("somebody else's"))
+            done.set()
+            await second
+        finally:
+            done.set()
+            room.close()
+        assert order == ["first", "somebody else's", "second"]
+        assert lane.waiting == 0
+
+    asyncio.run(asking())
+
+
+def test_connections_that_say_nothing_are_closed(address: str) -> None:
+    host, port = address.removeprefix("http://").split(":")
+    begun = (b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+    lines = [socket.create_connection((host, int(port)), timeout=60) for _ in begun]
+    for line, words in zip(lines, begun):
+        line.sendall(words)
+    for line in lines:
+        with line:
+            assert line.recv(4096) == b"", "the server hangs up without a word"
+
+
+def test_the_house_can_be_full(address: str) -> None:
+    def enter(inside: contextlib.ExitStack) -> None:
+        talk(inside.enter_context(visiting(address)), "play.new", game="2048")
+
+    with contextlib.ExitStack() as inside:
+        for _ in range(30):  # some of those before may be on their way out
+            enter(inside)
+        with pytest.raises(InvalidStatus):  # noqa: PT012
+            for _ in range(11):
+                enter(inside)
+
+
+def test_the_description_lists_every_address(web: httpx.Client) -> None:
+    described = web.get("/openapi.json").json()["paths"]
+    assert {"/api/models", "/api/hint", "/api/runs/{name}", "/api/replay"} <= set(described)
+    assert "API for programs" in web.get("/api").text
+
+
+def test_the_interface_keeps_its_description(address: str, home: Path) -> None:
+    """Generated requests, right and wrong: no failure inside, and answers as described."""
+    schemathesis = pytest.importorskip("schemathesis")
+    from hypothesis import HealthCheck, Phase, settings
+
+    described = schemathesis.openapi.from_url(f"{address}/openapi.json")
+    wanted = ("status_code_conformance", "content_type_conformance", "response_schema_conformance")
+    checks, counted = [schemathesis.checks.CHECKS.get_one(name) for name in wanted], 0
+    for found in described.get_all_operations():
+        operation = found.ok()
+
+        def ask(case: Any) -> None:
+            nonlocal counted
+            counted += 1
+            response = case.call(base_url=address, timeout=60)
+            assert response.status_code < 500, response.text
+            assert str(home) not in response.text
+            case.validate_response(response, checks=checks)
+
+        quick = settings(
+            max_examples=12,
+            deadline=None,
+            database=None,
+            derandomize=True,
+            phases=[Phase.explicit, Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        test = quick(_given(operation)(ask))
+        test()
+    assert counted > 60
+
+
+def _given(operation: Any) -> Any:
+    from hypothesis import given
+
+    return given(case=operation.as_strategy())

@@ -1,0 +1,78 @@
+"""A recorded game is replayed exactly: the same positions, hints, bags and scores that the engine had."""
+
+from __future__ import annotations
+
+import itertools
+from random import Random
+
+import pytest
+
+from tilesage import games
+from tilesage.app.web.fields import Fields
+from tilesage.app.web.replays import Replay, from_record, list_records
+from tilesage.app.web.session import LETTERS
+from tilesage.core.errors import InputError
+from tilesage.games import State
+from tilesage.records.record import format_record, parse_record, record_of
+
+
+def random_game(game: str, seed: int) -> list[State]:
+    random, states = Random(seed), [games.get(game).new(seed)]
+    while not states[-1].over:
+        states.append(states[-1].play(random.choice(states[-1].legal)))
+    return states
+
+
+def actions_of(states: list[State]) -> list[int]:
+    return [next(a for a in range(4) if s.slides[a] and s.play(a) == t) for s, t in itertools.pairwise(states)]
+
+
+@pytest.mark.parametrize("game", games.names())
+def test_a_record_gives_the_engines_positions_back(game: str) -> None:
+    for seed in range(6):
+        states = random_game(game, seed)
+        actions = actions_of(states)
+        replay = from_record(parse_record(format_record(record_of(states[0], actions))))
+        assert [(s.board, s.aux, s.score, s.moves) for s in replay.states] == [
+            (s.board, s.aux, s.score, s.moves) for s in states
+        ]
+        assert replay.actions == "".join(LETTERS[action] for action in actions)
+
+
+@pytest.mark.parametrize("game", games.names())
+def test_a_seed_and_actions_give_the_same_replay_as_the_record(game: str) -> None:
+    states = random_game(game, 3)
+    letters = "".join(LETTERS[action] for action in actions_of(states))
+    told = Replay.of(Fields({"game": game, "seed": 3, "actions": letters})).told()
+    line = format_record(record_of(states[0], actions_of(states)))
+    assert told == Replay.of(Fields({"record": line})).told()
+    assert len(told["positions"]) == len(told["motions"]) + 1 == len(states)
+    assert all(told["motions"]), "every move of a real game can be shown"
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("", "no game record"),
+        ("a:b@1|0111#U32|b@2", "move 1 of the record, U, is not legal"),
+        ("a:b@1|0111#L[4]11#L|b@2", "a new tile must follow"),
+        ("a:b@1|0111#L[4]01|b@2", "puts a tile where none can be"),
+        ("a:b@1||b@2", "no tiles at its start"),
+        ("a:b@1|#L|b@2", "no tiles at its start"),
+        ("a:b@1|0111#L[4]1Z|b@2", "puts a tile where none can be"),
+    ],
+)
+def test_a_broken_record_is_refused_with_a_reason(line: str, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        Replay.of(Fields({"record": line}))
+
+
+def test_the_list_of_a_file_has_scores_and_skips_what_is_no_record() -> None:
+    states = random_game("2048", 1)
+    line = format_record(record_of(states[0], actions_of(states), slider="me"))
+    told = list_records(f"{line}\nnonsense\n{line}\n\n{line}\n")
+    assert told["wrong"] == 1
+    assert [(g["line"], g["score"], g["moves"], g["player"]) for g in told["games"]] == [
+        (1, states[-1].score, states[-1].moves, "me"),
+        (3, states[-1].score, states[-1].moves, "me"),
+    ]

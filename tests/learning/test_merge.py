@@ -1,0 +1,88 @@
+"""Copies of a network that learn apart: what is sent, what is averaged, and that all end up alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilesage.core.compiler import Array
+from tilesage.learning.merge import Average, Changes, Copy, apply_changes
+
+SIZE = 10_000
+
+
+def new_copy(coherent: bool) -> Copy:
+    weights = np.random.default_rng(1).normal(size=SIZE).astype(np.float32)
+    return Copy(weights, np.zeros(2 * SIZE if coherent else SIZE, np.float32), coherent, threads=2)
+
+
+def teach(copy: Copy, entries: Array, steps: Array, visits: Array) -> None:
+    """What a trainer does to a copy's arrays."""
+    copy.weights[entries] += steps
+    if copy.coherent:
+        copy.memory[2 * entries] += steps
+        copy.memory[2 * entries + 1] += visits
+    else:
+        copy.memory[entries] += visits
+
+
+@pytest.mark.parametrize("coherent", [False, True])
+def test_only_touched_entries_travel(coherent: bool) -> None:
+    copy = new_copy(coherent)
+    teach(copy, np.array([7, 5000, 9999]), np.float32([1, -2, 0.5]), np.float32([1, 4, 2]))
+    changes = copy.collect(0)
+    assert changes.entries.tolist() == [7, 5000, 9999]
+    np.testing.assert_allclose(changes.moved, [1, -2, 0.5], rtol=1e-6)
+    assert changes.visits.tolist() == [1, 4, 2]
+    assert changes.bytes == 3 * (16 if coherent else 12)
+    assert len(copy.collect(1).entries) == 0
+
+
+def test_changes_are_weighted_by_visits() -> None:
+    """Entry 3: one visit says +4, three visits say 0, so together +1. Entry 5: one copy alone, its whole change."""
+    one, other = new_copy(False), new_copy(False)
+    teach(one, np.array([3, 5]), np.float32([4, 2]), np.float32([1, 7]))
+    teach(other, np.array([3]), np.float32([0]), np.float32([3]))
+    common = Average(SIZE, False).of([one.collect(0), other.collect(0)])
+    assert common.entries.tolist() == [3, 5]
+    np.testing.assert_allclose(common.moved, [1, 2], rtol=1e-6)
+    assert common.visits.tolist() == [4, 7]
+
+
+@pytest.mark.parametrize("coherent", [False, True])
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**32), copies=st.integers(1, 4), delay=st.integers(0, 2))
+def test_all_copies_end_up_alike(coherent: bool, seed: int, copies: int, delay: int) -> None:
+    """Whatever was learnt while changes were under way, once all have come back every copy is the common one."""
+    random = np.random.default_rng(seed)
+    team, average = [new_copy(coherent) for _ in range(copies)], Average(SIZE, coherent, threads=2)
+    weights, memory = team[0].weights.copy(), team[0].memory.copy()
+    under_way: list[tuple[int, Changes]] = []
+    for number in range(4):
+        for copy in team:
+            if number > delay:
+                copy.absorb(*under_way[number - delay - 1])
+            entries = random.choice(SIZE, 300, replace=False)
+            teach(copy, entries, random.normal(size=300).astype(np.float32), random.integers(1, 9, 300))
+        common = average.of([copy.collect(number) for copy in team])
+        apply_changes(weights, memory, common, coherent)
+        under_way.append((number, common))
+    for copy in team:
+        for late in under_way[3 - delay :]:
+            copy.absorb(*late)
+        np.testing.assert_allclose(copy.weights, weights, atol=1e-5)
+        if coherent:
+            np.testing.assert_allclose(copy.memory, memory, atol=1e-4)
+        assert not copy.sent
+        assert len(copy.collect(9).entries) == 0
+
+
+def test_a_single_copy_is_left_alone() -> None:
+    copy = new_copy(True)
+    entries = np.arange(0, SIZE, 3)
+    teach(copy, entries, np.full(len(entries), 0.25, np.float32), np.ones(len(entries), np.float32))
+    before = copy.weights.copy()
+    copy.absorb(0, Average(SIZE, True).of([copy.collect(0)]))
+    np.testing.assert_allclose(copy.weights, before, atol=1e-6)
