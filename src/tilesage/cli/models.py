@@ -47,9 +47,9 @@ def run(command: Command) -> int:
 
 def sources(folders: list[Path]) -> Iterator[tuple[str, Path]]:
     """What to write for a model, and where it lies."""
-    from tilesage.networks.files import find_model, shipped_names
+    from tilesage.networks.files import built_in_names, find_model
 
-    for name in shipped_names():
+    for name in built_in_names():
         yield name, find_model(name)
     for folder in folders:
         for path in sorted(folder.glob("*/")) if folder.is_dir() else []:

@@ -1,4 +1,4 @@
-"""Connections that say nothing: closed after a while, so that nobody can fill the house by keeping still."""
+"""Connections that say nothing: closed after a while, so that nobody can fill the server by keeping still."""
 
 from __future__ import annotations
 
