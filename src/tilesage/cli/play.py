@@ -47,13 +47,13 @@ class Command:
 
 
 def run(command: Command) -> int:
-    from tilesage.app.live import Adviser, Sitting, play
+    from tilesage.app.live import Adviser, Session, play
 
     agent = adviser(command)
     game = agent.game if agent else find_game(command.game, command.parameters)
     seeds = itertools.count(int(time.time()) if command.seed is None else command.seed)
     start = game.parse(command.position) if command.position else game.new(next(seeds))
-    state = play(Sitting(start, lambda: game.new(next(seeds)), Adviser(agent) if agent else None), command.theme)
+    state = play(Session(start, lambda: game.new(next(seeds)), Adviser(agent) if agent else None), command.theme)
     say(f"score {state.score:,}, largest tile {state.largest:,}, {state.moves:,} moves")
     return 0
 

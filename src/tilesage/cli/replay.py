@@ -62,7 +62,7 @@ class Command:
 
 def run(command: Command) -> int:
     from tilesage.app.film import moments_of, save_gif, save_mp4
-    from tilesage.app.live import look_again
+    from tilesage.app.live import show_replay
     from tilesage.drawing.pictures import save
 
     check(command)
@@ -71,7 +71,7 @@ def run(command: Command) -> int:
     record, number = find(command.records, command.game)
     moments = moments_of(record)
     if not (command.gif or command.mp4 or command.png or command.svg):
-        look_again(moments, command.delay, "dark", f"{record.slider} · game {number:,}")
+        show_replay(moments, command.delay, "dark", f"{record.slider} · game {number:,}")
         return 0
     for path, write in ((command.gif, save_gif), (command.mp4, save_mp4)):
         if path:
