@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tilesage.cli.flags import say, write_json
+from tilesage.cli.flags import MaybeText, say, write_json
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Command:
     """How long each figure is measured."""
     threads: int = os.cpu_count() or 1
     """How many threads play and learn in the second column."""
-    json: str | None = None
+    json: MaybeText = None
     """Write the figures as JSON to this file (- for standard output)."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilesage.cli.flags import program, say, write_json
+from tilesage.cli.flags import MaybeText, program, say, write_json
 from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Command:
 
     runs: list[Path] = field(default_factory=lambda: [Path("runs")])
     """Folders in which run folders are looked for."""
-    json: str | None = None
+    json: MaybeText = None
     """Write the list as JSON to this file (- for standard output)."""
 
 
