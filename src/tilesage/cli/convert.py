@@ -130,7 +130,7 @@ def _read(command: Command) -> tuple[Model, list[str]]:
 
 
 def _is_ours(path: Path) -> bool:
-    """A folder, a name of a shipped model, or a file whose header is ours."""
+    """A folder, the name of a built-in model, or a file whose header is ours."""
     from tilesage.networks.files import read_header
 
     if not path.is_file():

@@ -37,7 +37,7 @@ class Command:
     agent: str = "best"
     """Who gives advice: best, greedy, expectimax:3, expectimax:200ms, mcts:400, …, or my_module:my_agent."""
     model: MaybeText = None
-    """A model file, a run folder, or the name of a model in the box."""
+    """A model file, a run folder, or the name of a built-in model."""
     game: MaybeText = None
     """The name of a game (tilesage games lists them); by default the game of the model."""
     parameters: str = ""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Command:
-    """The models on this machine: those in the box, and those in run folders.
+    """The models on this machine: the built-in ones, and those in run folders.
 
     examples:
       tilesage models

@@ -26,7 +26,7 @@ class Command:
     """
 
     model: Annotated[str | None, tyro.conf.Positional] = None
-    """A model file, a run folder, or the name of a model in the box."""
+    """A model file, a run folder, or the name of a built-in model."""
     game: MaybeText = None
     """The name of a game (tilesage games lists them); by default the game of the model."""
     parameters: str = ""

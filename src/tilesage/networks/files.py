@@ -277,7 +277,7 @@ def map_tensor(path: Path, tensor: Mapping[str, Any], start: int, mode: Any = "r
 
 
 def load_model(source: os.PathLike[str] | str | None = None, game: Game | str | None = None) -> Model:
-    """The model of a file, of a run folder (its best), or of a name that ships with the package.
+    """The model of a file, of a run folder (its best), or the built-in one of this name.
 
     Without a source: the model that ships for `game`.
 
@@ -344,7 +344,7 @@ def find_model(source: os.PathLike[str] | str | None, game: str | None = None) -
         name = get(game or DEFAULT_GAME).name
         found = sorted(BUILT_IN.glob(f"{name}*{SUFFIX}"), key=lambda path: len(path.name))
         if not found:
-            raise InputError(f"no model of {name} ships with this package: train one, or give a file or a run folder")
+            raise InputError(f"there is no built-in model of {name}: train one, or give a file or a run folder")
         return found[0]
     path = Path(source)
     if path.is_dir():
@@ -359,7 +359,7 @@ def find_model(source: os.PathLike[str] | str | None, game: str | None = None) -
         return built_in_path
     names = ", ".join(built_in_names()) or "none"
     raise InputError(
-        f"no model {str(source)!r}: give a file, a run folder, or one that ships with the package ({names})"
+        f"no model {str(source)!r}: give a file, a run folder, or a built-in one ({names})"
     )
 
 
