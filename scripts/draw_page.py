@@ -1,6 +1,6 @@
 """Take the pictures of the page for the documentation, in a real browser on a real server.
 
-python scripts/draw_page.py docs/images                  play, watch, replay, phone, with the players in the box
+python scripts/draw_page.py docs/images                  play, watch, replay, phone, with the built-in players
 python scripts/draw_page.py docs/images --runs runs      and learn, with the runs of that folder
 python scripts/draw_page.py docs/images --only play,phone
 """
@@ -63,7 +63,7 @@ def phone(page: Page) -> None:
 
 
 def watch(page: Page) -> None:
-    """The player in the box, just after it has made a 32768; it may take a few games."""
+    """The built-in player, just after it has made a 32768; it may take a few games."""
     page.locator("#watch-speed").fill(FASTEST)
     page.click("#watch-play")
     page.wait_for_function(LARGEST_IS, arg=32768)
@@ -71,7 +71,7 @@ def watch(page: Page) -> None:
 
 
 def replay(page: Page) -> None:
-    """A game of the greedy player in the box, and the moves that lost most by the account of a search."""
+    """A game of the built-in greedy player, and the moves that lost most by the account of a search."""
     page.click("#tab-watch")
     page.select_option("#watch-agent", "greedy")
     page.locator("#watch-speed").fill(FASTEST)

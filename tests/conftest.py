@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 if TYPE_CHECKING:
-    from terminal_support import Desk
+    from terminal_support import PseudoTerminal
 
 os.environ.setdefault("TILESAGE_QUIET", "1")
 os.environ.setdefault("TILESAGE_CACHE", "")  # solved endgames: none are kept, and none are taken
@@ -30,13 +30,13 @@ settings.load_profile("tilesage")
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
+def terminal() -> Iterator[PseudoTerminal]:
     """A pseudo-terminal."""
-    from terminal_support import Desk
+    from terminal_support import PseudoTerminal
 
-    desk = Desk()
-    yield desk
-    desk.close()
+    terminal = PseudoTerminal()
+    yield terminal
+    terminal.close()
 
 
 @pytest.fixture

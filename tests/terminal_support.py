@@ -16,7 +16,7 @@ pty = pytest.importorskip("pty")
 termios = pytest.importorskip("termios")
 
 
-class Desk:
+class PseudoTerminal:
     """A pseudo-terminal: what a person types goes in, what the person would see comes out."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Desk:
         return termios.tcgetattr(self.far) == self.before
 
     def close(self) -> None:
-        """The reader ends first: the next desk may get the same descriptor, and would lose what it shows to it."""
+        """The reader ends first: the next terminal may get the same descriptor, and lose what it shows to it."""
         self._closing = True
         self._reader.join()
         for descriptor in (self.far, self.near):
@@ -58,11 +58,11 @@ class Desk:
 
 
 @contextlib.contextmanager
-def sitting_at(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def at_terminal(terminal: PseudoTerminal, monkeypatch: pytest.MonkeyPatch) -> Iterator[PseudoTerminal]:
     """Standard input and output are the pseudo-terminal."""
     with (
-        open(desk.far, closefd=False) as source,
-        open(desk.far, "w", closefd=False, encoding="utf-8") as sink,
+        open(terminal.far, closefd=False) as source,
+        open(terminal.far, "w", closefd=False, encoding="utf-8") as sink,
         monkeypatch.context() as patch,
     ):
         patch.setenv("TERM", "xterm-256color")
@@ -70,4 +70,4 @@ def sitting_at(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
         patch.delenv("NO_COLOR", raising=False)
         patch.setattr(sys, "stdin", source)
         patch.setattr(sys, "stdout", sink)
-        yield desk
+        yield terminal

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from evaluation_support import figures
 from small_models import tiny_model
-from terminal_support import Desk, sitting_at
+from terminal_support import PseudoTerminal, at_terminal
 from web_support import play_letters, serving, talk, visiting
 
 import tilesage as package
@@ -429,20 +429,20 @@ def test_watching_and_asking(capsys: pytest.CaptureFixture[str], monkeypatch: py
         assert line.split()[1] == ("up", "right", "down", "left")[action]
         assert line.endswith(state.text)
     assert state.over
-    session = live.Sitting(games.get("2048").parse(BOARD), lambda: state, live.Adviser(agent("corner_agents:Corner")))
+    session = live.Session(games.get("2048").parse(BOARD), lambda: state, live.Adviser(agent("corner_agents:Corner")))
     session.press("hint")
     assert (session.message, session.values[3]) == ("corner_agents:Corner would go left", 0.0)
-    session = live.Sitting(games.get("2048").parse(BOARD), lambda: state, live.Adviser(agent(plugin().pushes)))
+    session = live.Session(games.get("2048").parse(BOARD), lambda: state, live.Adviser(agent(plugin().pushes)))
     session.press("hint")
     assert "moves nothing" in session.message, "advice that fails does not end the game"
 
 
-def test_watching_on_a_screen(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    with sitting_at(desk, monkeypatch):
+def test_watching_on_a_screen(terminal: PseudoTerminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    with at_terminal(terminal, monkeypatch):
         last = live.watch(games.get("2048").new(5), agent("corner_agents:Corner"), 0.0)
     assert last.over
-    assert desk.shows("corner_agents:Corner")
-    assert desk.as_found
+    assert terminal.shows("corner_agents:Corner")
+    assert terminal.as_found
 
 
 def test_agents_are_listed_from_the_registry(capsys: pytest.CaptureFixture[str]) -> None:

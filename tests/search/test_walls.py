@@ -141,7 +141,7 @@ def test_a_player_hands_over(models: tuple[Any, Any, Path]) -> None:
     assert differ > 100
 
 
-@pytest.mark.parametrize("game", games.PRACTICE)
+@pytest.mark.parametrize("game", games.PRACTICE_GAMES)
 def test_practice_is_not_recorded(game: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A record begins with an empty board, and these games do not."""
     words = ("evaluate", "--agent", "random", "--game", game, "--games", "1", "--save", str(tmp_path / "records.txt"))

@@ -194,7 +194,7 @@ def _built_in(text: str, game: Game | str | None, model: Model | Value | Path | 
 
 def need_model(spec: str, model: Source | None) -> Source:
     if model is None:
-        raise InputError(f"{spec} needs a model: give a model file, a run folder, or the name of a model in the box")
+        raise InputError(f"{spec} needs a model: give a model file, a run folder, or the name of a built-in model")
     return model
 
 
