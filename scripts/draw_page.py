@@ -1,6 +1,6 @@
 """Take the pictures of the page for the documentation, in a real browser on a real server.
 
-python scripts/draw_page.py docs/images                  play, watch, replay, phone, with the players in the box
+python scripts/draw_page.py docs/images                  play, watch, replay, phone, with the built-in players
 python scripts/draw_page.py docs/images --runs runs      and learn, with the runs of that folder
 python scripts/draw_page.py docs/images --only play,phone
 """
@@ -19,7 +19,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from web_support import launch, serving
 
-from tilesage import games, load_model, make_agent
+from tilesage import agent, game
 
 PATIENCE = 600_000  # milliseconds: a player may compile first, and a 32768 takes its time
 DESK = {"viewport": {"width": 1240, "height": 840}, "device_scale_factor": 1.5}
@@ -53,7 +53,7 @@ def phone(page: Page) -> None:
     expect(page.locator("#play-board")).to_have_attribute("data-palette", "threes")
     page.fill("#play-seed", "2")
     page.click("#play-seed-form button")
-    player, state = make_agent("greedy", games.get("threes"), load_model("threes")), games.get("threes").new(2)
+    player, state = agent("greedy", "threes"), game("threes").new(seed=2)
     while state.moves < MOVES:
         action = player.choose(state)
         state = state.play(action)
@@ -63,7 +63,7 @@ def phone(page: Page) -> None:
 
 
 def watch(page: Page) -> None:
-    """The player in the box, just after it has made a 32768; it may take a few games."""
+    """The built-in player, just after it has made a 32768; it may take a few games."""
     page.locator("#watch-speed").fill(FASTEST)
     page.click("#watch-play")
     page.wait_for_function(LARGEST_IS, arg=32768)
@@ -71,7 +71,7 @@ def watch(page: Page) -> None:
 
 
 def replay(page: Page) -> None:
-    """A game of the greedy player in the box, and the moves that lost most by the account of a search."""
+    """A game of the built-in greedy player, and the moves that lost most by the account of a search."""
     page.click("#tab-watch")
     page.select_option("#watch-agent", "greedy")
     page.locator("#watch-speed").fill(FASTEST)

@@ -1,11 +1,11 @@
-"""Make the models in the box: train, keep what matters, measure, write a file of at most 6 MB.
+"""Make the built-in models: train, keep what matters, measure, write a file of at most 6 MB.
 
     python scripts/make_box.py 2048             ten minutes of training on two cores
     python scripts/make_box.py 2048-walls       twelve minutes on one, and at most 1.5 MB
     python scripts/make_box.py threes           ten minutes on two
     python scripts/make_box.py threes-phone     twenty minutes on one, beside other work
 
-The run folder stays in --runs, so a second call packs again without training. With --again the model in the box is
+The run folder stays in --runs, so a second call packs again without training. With --again the built-in model is
 measured once more, and nothing else about it changes.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from tilesage.core.compiler import Array
 from tilesage.evaluation.evaluate import evaluate
-from tilesage.games import PRACTICE
+from tilesage.games import PRACTICE_GAMES
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.cpu import CpuTrainer
 from tilesage.learning.runs import Run
@@ -72,7 +72,7 @@ def main() -> None:
     arguments.add_argument("--network", help="another network than the recipe's")
     arguments.add_argument("--fold", help="another fold than the recipe's")
     arguments.add_argument("--runs", type=Path, default=Path("runs"))
-    arguments.add_argument("--out", type=Path, help="the file; by default where models in the box lie")
+    arguments.add_argument("--out", type=Path, help="the file; by default where the built-in models lie")
     arguments.add_argument("--games", type=int, default=1000, help="games of the greedy measurement")
     arguments.add_argument("--search", type=int, default=0, help="games of the measurement with search")
     arguments.add_argument("--deep", type=int, default=0, help="games of the measurement with expectimax:deep")
@@ -98,7 +98,8 @@ def main() -> None:
         return
     model = load_model(folder / "last.safetensors")
     out.parent.mkdir(parents=True, exist_ok=True)
-    importance, limit = visits_of(model, config, PLAYED), LIMIT_OF_PRACTICE if chosen.game in PRACTICE else LIMIT
+    limit = LIMIT_OF_PRACTICE if chosen.game in PRACTICE_GAMES else LIMIT
+    importance = visits_of(model, config, PLAYED)
     save_model(model, out, packed=True, limit=limit, importance=importance)
     measured = measure(load_model(out), numbers, chosen.workers)
     training = {

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -16,6 +14,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from rich.console import Console
+from terminal_support import at_terminal
 
 from tilesage import cli, games
 from tilesage.app import film, keyboard, live
@@ -24,83 +23,16 @@ from tilesage.learning.runs import read_metrics
 from tilesage.records.record import record_of
 from tilesage.search.agents import make_agent
 
-pty = pytest.importorskip("pty")
-termios = pytest.importorskip("termios")
-
 HERE = Path(__file__).resolve().parents[2] / "src"
 
 
-class Desk:
-    """A pseudo-terminal: what a person types goes in, what the person would see comes out."""
-
-    def __init__(self) -> None:
-        self.near, self.far = pty.openpty()
-        termios.tcsetwinsize(self.far, (30, 100))
-        self.before = termios.tcgetattr(self.far)
-        self.seen, self._closing = b"", False
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        while not self._closing:
-            if select.select([self.near], [], [], 0.05)[0]:
-                try:
-                    self.seen += os.read(self.near, 4096)
-                except OSError:
-                    return
-
-    def type(self, text: str | bytes) -> None:
-        os.write(self.near, text.encode() if isinstance(text, str) else text)
-
-    def shows(self, text: str, seconds: float = 150) -> bool:
-        """Wait until the text has been on the screen."""
-        end = time.monotonic() + seconds
-        while text.encode() not in self.seen and time.monotonic() < end:
-            time.sleep(0.02)
-        return text.encode() in self.seen
-
-    @property
-    def as_found(self) -> bool:
-        return termios.tcgetattr(self.far) == self.before
-
-    def close(self) -> None:
-        """The reader ends first: the next desk may get the same descriptor, and would lose what it shows to it."""
-        self._closing = True
-        self._reader.join()
-        for descriptor in (self.far, self.near):
-            os.close(descriptor)
-
-
-@pytest.fixture
-def desk():
-    desk = Desk()
-    yield desk
-    desk.close()
-
-
-@contextlib.contextmanager
-def sitting_at(desk, monkeypatch):
-    """Standard input and output are the pseudo-terminal."""
-    with (
-        open(desk.far, closefd=False) as source,
-        open(desk.far, "w", closefd=False, encoding="utf-8") as sink,
-        monkeypatch.context() as patch,
-    ):
-        patch.setenv("TERM", "xterm-256color")
-        patch.setenv("COLORTERM", "truecolor")
-        patch.delenv("NO_COLOR", raising=False)
-        patch.setattr(sys, "stdin", source)
-        patch.setattr(sys, "stdout", sink)
-        yield desk
-
-
-def typist(desk, keys):
+def typist(terminal, keys):
     """Type keys, each after the text that must be on the screen before it."""
 
     def work():
         for text, key in keys:
-            assert desk.shows(text), f"never saw {text!r}"
-            desk.type(key)
+            assert terminal.shows(text), f"never saw {text!r}"
+            terminal.type(key)
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -119,34 +51,34 @@ def typist(desk, keys):
         *[("\x1b[5~", "back"), ("\x1b[H", "home"), ("+", "faster"), ("\x1b", "quit")],
     ],
 )
-def test_keys_have_names(desk, typed, meaning):
-    with keyboard.Keyboard(desk.far) as keys:
-        desk.type(typed)
+def test_keys_have_names(terminal, typed, meaning):
+    with keyboard.Keyboard(terminal.far) as keys:
+        terminal.type(typed)
         assert keys.read(timeout=10) == meaning
 
 
-def test_keys_that_mean_nothing_are_passed_over(desk):
-    with keyboard.Keyboard(desk.far) as keys:
-        desk.type("xyz\x1b[15~9u")
+def test_keys_that_mean_nothing_are_passed_over(terminal):
+    with keyboard.Keyboard(terminal.far) as keys:
+        terminal.type("xyz\x1b[15~9u")
         assert keys.read(timeout=10) == "undo"
         assert keys.read(timeout=0) == ""
 
 
-def test_keys_typed_fast_are_all_read(desk):
-    with keyboard.Keyboard(desk.far) as keys:
-        desk.type("\x1b[A\x1b[B\x1b[Cq")
+def test_keys_typed_fast_are_all_read(terminal):
+    with keyboard.Keyboard(terminal.far) as keys:
+        terminal.type("\x1b[A\x1b[B\x1b[Cq")
         assert list(keys.presses()) == ["up", "down", "right"]
 
 
-def test_the_terminal_is_given_back_after_an_error(desk):
+def test_the_terminal_is_given_back_after_an_error(terminal):
     def fail():
-        with keyboard.Keyboard(desk.far):
-            assert not desk.as_found
+        with keyboard.Keyboard(terminal.far):
+            assert not terminal.as_found
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert desk.as_found
+    assert terminal.as_found
 
 
 # --- what is drawn ------------------------------------------------------------------------------------------------
@@ -221,13 +153,13 @@ def test_ansi_has_the_palettes_colours():
 # --- playing ------------------------------------------------------------------------------------------------------
 
 
-def sitting(position="2 2 0 0 0 0 0 0 0 0 0 0 0 0 0 0", adviser=None):
+def session(position="2 2 0 0 0 0 0 0 0 0 0 0 0 0 0 0", adviser=None):
     game = games.get("2048")
-    return live.Sitting(game.parse(position), lambda: game.new(9), adviser)
+    return live.Session(game.parse(position), lambda: game.new(9), adviser)
 
 
 def test_moves_undo_and_a_new_game():
-    game = sitting()
+    game = session()
     start = game.state
     game.press("left")
     assert (game.state.moves, game.state.score) == (1, 4)
@@ -244,7 +176,7 @@ def test_moves_undo_and_a_new_game():
 
 
 def test_the_goal_is_cheered_and_the_game_goes_on():
-    game = sitting("1024 1024 0 0 0 0 0 0 0 0 0 0 0 0 0 0")
+    game = session("1024 1024 0 0 0 0 0 0 0 0 0 0 0 0 0 0")
     game.press("left")
     assert "2048!" in game.message
     game.press("down")
@@ -252,17 +184,17 @@ def test_the_goal_is_cheered_and_the_game_goes_on():
 
 
 def test_the_end_is_told():
-    game = sitting("4 2 4 2 2 4 2 4 4 2 4 2 2 4 2 4")
+    game = session("4 2 4 2 2 4 2 4 4 2 4 2 2 4 2 4")
     game.press("up")
     assert "game over" in game.message
 
 
 def test_advice():
     agent = make_agent("random", games.get("2048"))
-    game = sitting(adviser=live.Adviser(agent))
+    game = session(adviser=live.Adviser(agent))
     game.press("hint")
     assert "random would go" in game.message
-    assert "nobody" in _pressed(sitting(), "hint").message
+    assert "nobody" in _pressed(session(), "hint").message
 
 
 def _pressed(game, key):
@@ -270,15 +202,15 @@ def _pressed(game, key):
     return game
 
 
-def test_a_person_plays_at_the_terminal(desk, monkeypatch):
+def test_a_person_plays_at_the_terminal(terminal, monkeypatch):
     keys = [("q quit", "\x1b[D"), ("moves", "u"), ("q quit", "k"), ("moves nothing", "s"), ("q quit", "q")]
-    with sitting_at(desk, monkeypatch):
-        typing = typist(desk, keys)
-        last = live.play(sitting())
+    with at_terminal(terminal, monkeypatch):
+        typing = typist(terminal, keys)
+        last = live.play(session())
         typing.join(10)
     assert last.moves == 1
-    assert desk.as_found
-    assert desk.shows("up moves nothing", 1)
+    assert terminal.as_found
+    assert terminal.shows("up moves nothing", 1)
 
 
 def test_words_are_enough_without_a_terminal(monkeypatch, capsys):
@@ -315,21 +247,21 @@ def test_a_line_a_move_when_piped(name, capsys):
     assert last == f"game over: score {state.score}, largest tile {state.largest}, {state.moves} moves"
 
 
-def test_watching_on_a_screen_to_the_end(desk, monkeypatch):
-    with sitting_at(desk, monkeypatch):
+def test_watching_on_a_screen_to_the_end(terminal, monkeypatch):
+    with at_terminal(terminal, monkeypatch):
         last = live.watch(games.get("threes").new(5), make_agent("random", games.get("threes")), 0.0)
     assert last.over
-    assert desk.shows("game over")
-    assert desk.as_found
+    assert terminal.shows("game over")
+    assert terminal.as_found
 
 
-def test_pause_step_and_leave(desk, monkeypatch):
-    with sitting_at(desk, monkeypatch):
-        typing = typist(desk, [("q quit", " "), ("paused", "n"), ("moves", "n"), ("moves", "q")])
+def test_pause_step_and_leave(terminal, monkeypatch):
+    with at_terminal(terminal, monkeypatch):
+        typing = typist(terminal, [("q quit", " "), ("paused", "n"), ("moves", "n"), ("moves", "q")])
         last = live.watch(games.get("2048").new(5), make_agent("random", games.get("2048")), 600.0)
         typing.join(10)
     assert last.moves == 2
-    assert desk.as_found
+    assert terminal.as_found
 
 
 @pytest.mark.parametrize("delay", ["-1", "nan", "99999"])
@@ -356,26 +288,26 @@ def recorded_moments():
     return film.moments_of(record_of(start, actions))
 
 
-def test_a_recorded_game_forth_and_back(desk, monkeypatch):
+def test_a_recorded_game_forth_and_back(terminal, monkeypatch):
     moments = recorded_moments()
     last = len(moments) - 1
     keys = [("move 0 of", "\x1b[C"), ("move 1 of", "\x1b[C"), ("move 2 of", "\x1b[D")]
     keys += [("move 1 of", "\x1b[F"), (f"move {last} of", "q")]
-    with sitting_at(desk, monkeypatch):
-        typing = typist(desk, keys)
-        live.look_again(moments, None)
+    with at_terminal(terminal, monkeypatch):
+        typing = typist(terminal, keys)
+        live.show_replay(moments, None)
         typing.join(10)
-    assert desk.shows(f"move {last} of {last}", 1)
-    assert desk.as_found
+    assert terminal.shows(f"move {last} of {last}", 1)
+    assert terminal.as_found
 
 
-def test_a_recorded_game_plays_to_its_end(desk, monkeypatch):
+def test_a_recorded_game_plays_to_its_end(terminal, monkeypatch):
     moments = recorded_moments()
-    with sitting_at(desk, monkeypatch):
-        typing = typist(desk, [(f"move {len(moments) - 1} of {len(moments) - 1} · space", "q")])
-        live.look_again(moments, 0.0)
+    with at_terminal(terminal, monkeypatch):
+        typing = typist(terminal, [(f"move {len(moments) - 1} of {len(moments) - 1} · space", "q")])
+        live.show_replay(moments, 0.0)
         typing.join(10)
-    assert desk.as_found
+    assert terminal.as_found
 
 
 @pytest.mark.parametrize(
@@ -388,17 +320,18 @@ def test_where_keys_lead(key, at):
 # --- the terminal is given back when the program is stopped ---------------------------------------------------
 
 
-def program(desk, *words, term="xterm-256color"):
+def program(terminal, *words, term="xterm-256color"):
     """The real command on the pseudo-terminal, which is its controlling terminal."""
     import fcntl
+    import termios
 
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "TERM": term, "PYTHONPATH": path}
     return subprocess.Popen(
         [sys.executable, "-m", "tilesage", *words],
-        stdin=desk.far,
-        stdout=desk.far,
-        stderr=desk.far,
+        stdin=terminal.far,
+        stdout=terminal.far,
+        stderr=terminal.far,
         env=environment,
         start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
@@ -406,33 +339,33 @@ def program(desk, *words, term="xterm-256color"):
 
 
 @pytest.mark.parametrize("how", ["ctrl-c", "terminate"])
-def test_a_stopped_program_gives_the_terminal_back(desk, how):
-    with program(desk, "watch", "--agent", "random", "--delay", "30") as watching:
-        assert desk.shows("moves/s"), desk.seen
-        assert not desk.as_found
+def test_a_stopped_program_gives_the_terminal_back(terminal, how):
+    with program(terminal, "watch", "--agent", "random", "--delay", "30") as watching:
+        assert terminal.shows("moves/s"), terminal.seen
+        assert not terminal.as_found
         if how == "ctrl-c":
-            desk.type(b"\x03")
+            terminal.type(b"\x03")
         else:
             watching.send_signal(signal.SIGTERM)
         assert watching.wait(60) == (130 if how == "ctrl-c" else -signal.SIGTERM)
-    assert desk.as_found
-    assert desk.shows("\x1b[?25h", 1)  # the cursor is back
+    assert terminal.as_found
+    assert terminal.shows("\x1b[?25h", 1)  # the cursor is back
 
 
-def test_a_suspended_program_lends_the_terminal_out(desk):
-    with program(desk, "watch", "--agent", "random", "--delay", "30") as watching:
-        assert desk.shows("moves/s"), desk.seen
-        desk.type(b"\x1a")
-        assert eventually(lambda: desk.as_found)
+def test_a_suspended_program_lends_the_terminal_out(terminal):
+    with program(terminal, "watch", "--agent", "random", "--delay", "30") as watching:
+        assert terminal.shows("moves/s"), terminal.seen
+        terminal.type(b"\x1a")
+        assert eventually(lambda: terminal.as_found)
 
         def awake():  # called once may be too early: the terminal is given back a moment before the program sleeps
             watching.send_signal(signal.SIGCONT)
-            return not desk.as_found
+            return not terminal.as_found
 
         assert eventually(awake)
-        desk.type("q")
+        terminal.type("q")
         assert watching.wait(60) == 0
-    assert desk.as_found
+    assert terminal.as_found
 
 
 def eventually(condition, seconds=60):
@@ -442,25 +375,25 @@ def eventually(condition, seconds=60):
     return condition()
 
 
-def test_a_dumb_terminal_gets_plain_text(desk):
-    with program(desk, "play", "--agent", "random", "--seed", "1", term="dumb") as playing:
-        assert desk.shows("write up, right, down, left"), desk.seen
-        desk.type("left\n")
-        desk.type("quit\n")
+def test_a_dumb_terminal_gets_plain_text(terminal):
+    with program(terminal, "play", "--agent", "random", "--seed", "1", term="dumb") as playing:
+        assert terminal.shows("write up, right, down, left"), terminal.seen
+        terminal.type("left\n")
+        terminal.type("quit\n")
         assert playing.wait(60) == 0
-    assert b"\x1b" not in desk.seen
-    assert desk.as_found
+    assert b"\x1b" not in terminal.seen
+    assert terminal.as_found
 
 
 # --- the demo ---------------------------------------------------------------------------------------------------
 
 
-def test_the_demo_learns_plays_and_draws_its_curve(desk, tmp_path):
+def test_the_demo_learns_plays_and_draws_its_curve(terminal, tmp_path):
     out = tmp_path / "demo"
-    with program(desk, "demo", "--seconds", "4", "--games", "30", "--threads", "2", "--out", str(out)) as showing:
+    with program(terminal, "demo", "--seconds", "4", "--games", "30", "--threads", "2", "--out", str(out)) as showing:
         assert showing.wait(280) == 0
     for text in ("learning 2048 for 4 s", "moves/s", "largest", "30 games of 2048", "the curve:", "next, try:"):
-        assert desk.shows(text, 5), text
+        assert terminal.shows(text, 5), text
     shares = [line["reach"].get("1024", 0) for line in read_metrics(out)]
     assert shares[-1] > shares[0]  # it has learnt something
     with Image.open(out / "curve.png") as picture:

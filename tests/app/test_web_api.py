@@ -1,4 +1,4 @@
-"""The interface for programs, and the door: strangers, nonsense and floods are refused and nobody else notices."""
+"""The interface for programs, and access to it: strangers, nonsense and floods are refused; nobody else notices."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from typing import Any
 
 import httpx
 import pytest
-from web_support import LETTERS, play_letters, save_small_models, serving, some_legal_letters
+from web_support import LETTERS, play_letters, save_small_models, serving, some_legal_letters, talk, visiting
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import ClientConnection, connect
 
 from tilesage import games
 from tilesage.app.web.fields import Fields
 from tilesage.app.web.library import MOST_RUNS, Library
-from tilesage.app.web.limits import EngineRoom, Lane
+from tilesage.app.web.limits import VisitorQueue, WorkerPool
 from tilesage.app.web.settings import Settings
 from tilesage.app.web.training import Trainings
 from tilesage.core.errors import InputError
@@ -34,7 +33,7 @@ SECRET = "kept-elsewhere"
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs and models as they lie on a machine, and a folder beside them that nobody was told of."""
-    home = tmp_path_factory.mktemp("house-of-the-server")
+    home = tmp_path_factory.mktemp("home-of-the-server")
     save_small_models(home / "models")
     for name in ("first", "second"):
         (home / "runs" / name).mkdir(parents=True)
@@ -64,19 +63,6 @@ def web(address: str, home: Path) -> Iterator[httpx.Client]:
 
     with httpx.Client(base_url=address, timeout=60, event_hooks={"response": [nothing_leaks]}) as client:
         yield client
-
-
-def talk(visitor: ClientConnection, what: str, **fields: Any) -> dict[str, Any]:
-    """Ask and wait for the answer, past what the server pushes."""
-    visitor.send(json.dumps({"id": 1, "do": what, **fields}))
-    while True:
-        answer: dict[str, Any] = json.loads(visitor.recv(timeout=60))
-        if "push" not in answer:
-            return answer
-
-
-def visiting(address: str, **options: Any) -> ClientConnection:
-    return connect(address.replace("http", "ws") + "/ws", **options)
 
 
 def test_the_models_are_listed_by_name(web: httpx.Client) -> None:
@@ -354,7 +340,7 @@ def test_nonsense_on_the_websocket_hurts_nobody(address: str, home: Path) -> Non
     assert said > 400
 
 
-def test_who_sends_nothing_but_nonsense_is_shown_the_door(address: str) -> None:
+def test_who_sends_nothing_but_nonsense_is_disconnected(address: str) -> None:
     with visiting(address) as rude:
         for _ in range(60):
             rude.send("[]")
@@ -397,7 +383,7 @@ def test_floods_and_sleepers_are_not_felt_by_others(address: str) -> None:
 
 def test_who_asks_anew_waits_behind_their_own_thought_and_others_do_not() -> None:
     async def asking() -> None:
-        room, lane = EngineRoom(2, "test"), Lane()
+        pool, queue = WorkerPool(2, "test"), VisitorQueue()
         inside, done, order = threading.Event(), threading.Event(), []
 
         def long_thought() -> None:
@@ -406,21 +392,21 @@ def test_who_asks_anew_waits_behind_their_own_thought_and_others_do_not() -> Non
             done.wait()
 
         try:
-            first = asyncio.create_task(room.run(lane, long_thought))
+            first = asyncio.create_task(pool.run(queue, long_thought))
             await asyncio.to_thread(inside.wait)
             first.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await first  # while its thread still thinks
-            second = asyncio.create_task(room.run(lane, lambda: order.append("second")))
+            second = asyncio.create_task(pool.run(queue, lambda: order.append("second")))
             await asyncio.sleep(0)
-            await room.run(Lane(), lambda: order.append("somebody else's"))
+            await pool.run(VisitorQueue(), lambda: order.append("somebody else's"))
             done.set()
             await second
         finally:
             done.set()
-            room.close()
+            pool.close()
         assert order == ["first", "somebody else's", "second"]
-        assert lane.waiting == 0
+        assert queue.waiting == 0
 
     asyncio.run(asking())
 
@@ -436,7 +422,7 @@ def test_connections_that_say_nothing_are_closed(address: str) -> None:
             assert line.recv(4096) == b"", "the server hangs up without a word"
 
 
-def test_the_house_can_be_full(address: str) -> None:
+def test_the_server_can_be_full(address: str) -> None:
     def enter(inside: contextlib.ExitStack) -> None:
         talk(inside.enter_context(visiting(address)), "play.new", game="2048")
 

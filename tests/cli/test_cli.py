@@ -1,4 +1,4 @@
-"""The door: help that is quick, errors that are one line with status 2, results as tables and as JSON."""
+"""The command: help that is quick, errors that are one line with status 2, results as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -19,6 +20,7 @@ import pytest
 import tilesage
 from tilesage import cli
 from tilesage.cli import main
+from tilesage.cli.train import GROUPS
 from tilesage.games import names
 
 
@@ -151,6 +153,23 @@ def test_every_command_is_there_and_has_help_with_examples(name: str, capsys: py
     out = capsys.readouterr().out
     assert "usage:" in out
     assert f"tilesage {name}" in out
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_the_help_of_train_shows_its_flags_in_groups(encoding: str) -> None:
+    """Every flag once, whatever the terminal can draw; what may be left out is shown by what it takes."""
+    words = [sys.executable, "-m", "tilesage", "train", "--help"]
+    out = subprocess.run(words, capture_output=True, check=True, env=os.environ | {"PYTHONIOENCODING": encoding})
+    text = out.stdout.decode()
+    titles = [line.strip(" ╭─╮") for line in text.splitlines() if re.match(r"╭| [a-z][\w ]*$", line)]
+    assert titles == ["positional arguments", "options", *GROUPS]
+    for flag in ("--help", *(f"--{flag}" for flags in GROUPS.values() for flag in flags), "--json"):
+        assert len(re.findall(rf"^[│ ] (-h, )?{flag}\b(?!-)", text, re.MULTILINE)) == 1, flag
+    assert "{None}" not in text
+    assert "--out PATH" in text
+    assert len({len(line) for line in text.splitlines() if line[:1] in tuple("╭│╰")}) <= 1, (
+        "all frames have one width"
+    )
 
 
 def test_help_and_import_load_nothing_heavy() -> None:

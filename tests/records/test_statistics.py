@@ -28,6 +28,8 @@ def test_figures_by_hand():
     assert (stats.reach(2048), stats.end(2048)) == (0.6, 0.4)
     assert (stats.reach(4096), stats.reach(8192), stats.end(1024)) == (0.2, 0.0, 0.0)
     assert stats.tile_shares["256"] == {"reach": 1.0, "end": 0.2}
+    assert stats.tile_shares["2"] == {"reach": 1.0, "end": 0.0}, "a tile that every game passed"
+    assert list(stats.tile_shares) == [str(2**e) for e in range(1, 13)], "up to the largest that was made"
 
 
 def test_median_of_an_even_number_and_of_one():

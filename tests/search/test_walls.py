@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from reference import g2048
-from test_search import tiny_model
+from small_models import tiny_model
 
 from tilesage import games
 from tilesage.cli import main
@@ -141,7 +141,7 @@ def test_a_player_hands_over(models: tuple[Any, Any, Path]) -> None:
     assert differ > 100
 
 
-@pytest.mark.parametrize("game", games.PRACTICE)
+@pytest.mark.parametrize("game", games.PRACTICE_GAMES)
 def test_practice_is_not_recorded(game: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A record begins with an empty board, and these games do not."""
     words = ("evaluate", "--agent", "random", "--game", game, "--games", "1", "--save", str(tmp_path / "records.txt"))

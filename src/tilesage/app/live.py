@@ -1,4 +1,4 @@
-"""Sitting at the terminal: watching a player, playing oneself, looking at a recorded game again."""
+"""Games in the terminal: watching a player, playing oneself, looking at a recorded game again."""
 
 from __future__ import annotations
 
@@ -151,8 +151,8 @@ def _duration(seconds: float) -> str:
 
 
 @dataclass
-class Sitting:
-    """A person's game: the positions so far, and what there is to say about the last key."""
+class Session:
+    """A person's game in the terminal: the positions so far, and what there is to say about the last key."""
 
     start: State
     new_game: Callable[[], State]
@@ -213,47 +213,47 @@ class Sitting:
         return Scene(self.state, theme, "", self.values, self.new, figures, self.message, PLAY_KEYS)
 
 
-def play(sitting: Sitting, theme: str = "dark") -> State:
+def play(session: Session, theme: str = "dark") -> State:
     """Let a person play: with single keys on a screen, or with words where there is none."""
     if not is_interactive():
-        return _play_plainly(sitting)
+        return _play_plainly(session)
     with Keyboard() as keyboard, Screen() as screen:
-        screen.show(sitting.scene(theme))
+        screen.show(session.scene(theme))
         for key in keyboard.presses():
-            sitting.press(key)
-            screen.show(sitting.scene(theme))
-        screen.show(sitting.scene(theme).but(message="", keys=""))
-    return sitting.state
+            session.press(key)
+            screen.show(session.scene(theme))
+        screen.show(session.scene(theme).but(message="", keys=""))
+    return session.state
 
 
 WORDS = {"quit": "quit", "q": "quit", "undo": "undo", "hint": "hint", "restart": "restart", "r": "restart"}
 
 
-def _play_plainly(sitting: Sitting) -> State:
+def _play_plainly(session: Session) -> State:
     """Words from standard input, a board after each."""
-    print("\n".join(plain_lines(Scene(sitting.state))))
+    print("\n".join(plain_lines(Scene(session.state))))
     print("write up, right, down, left, undo, hint, restart or quit")
     while True:
         try:
             words = input().split()
         except EOFError:
-            return sitting.state
+            return session.state
         for word in map(str.lower, words):
             key = word if word in ACTIONS else WORDS.get(word, "")
             if key == "quit":
-                return sitting.state
+                return session.state
             if not key:
                 raise InputError(
                     f"unknown word {word[:20]!r}: write {', '.join(ACTIONS)}, undo, hint, restart or quit"
                 )
-            sitting.press(key)
-            print("\n".join(plain_lines(sitting.scene("dark").but(keys=""))), flush=True)
+            session.press(key)
+            print("\n".join(plain_lines(session.scene("dark").but(keys=""))), flush=True)
 
 
-# --- looking again ------------------------------------------------------------------------------------------------
+# --- replaying ----------------------------------------------------------------------------------------------------
 
 
-def look_again(moments: Sequence[Moment], delay: float | None, theme: str = "dark", title: str = "") -> None:
+def show_replay(moments: Sequence[Moment], delay: float | None, theme: str = "dark", title: str = "") -> None:
     """Show a recorded game, forth and back."""
     last = len(moments) - 1
     if not is_interactive():

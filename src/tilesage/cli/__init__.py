@@ -1,6 +1,7 @@
 """The command `tilesage`: the first word picks a file beside this one, and only that file is imported.
 
 A command file holds a dataclass `Command`, whose fields are the flags, and `run(command) -> int`, the exit status.
+One with many flags says in `GROUPS` under which titles its help shows them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ COMMANDS = {
     "games": "the games and their rules",
     "networks": "the n-tuple networks, with pictures of their shapes",
     "agents": "the players, their budgets and options",
-    "models": "the models on this machine, those in the box included",
+    "models": "the models on this machine, built-in ones included",
     "train": "learn to play: a run folder with a model, metrics and checkpoints",
     "evaluate": "play many games and tell how good a player is",
     "plot": "learning curves of one or more runs",
@@ -101,7 +102,7 @@ def run_command(name: str = "help", *words: str) -> int:
     from tilesage.cli.flags import parse
 
     module = importlib.import_module(f".{name}", __package__)
-    return int(module.run(parse(module.Command, name, list(words))))
+    return int(module.run(parse(module.Command, name, list(words), getattr(module, "GROUPS", None))))
 
 
 def describe(error: Exception) -> str:

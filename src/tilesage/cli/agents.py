@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilesage.cli.flags import say, write_json
+from tilesage.cli.flags import MaybeText, say, write_json
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Command:
       tilesage agents --json -
     """
 
-    json: str | None = None
+    json: MaybeText = None
     """Write the list as JSON to this file (- for standard output)."""
 
 

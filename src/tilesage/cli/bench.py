@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tilesage.cli.flags import say, write_json
+from tilesage.cli.flags import MaybeText, say, write_json
 
 
 @dataclass
 class Command:
-    """How fast this machine plays and learns: random games, greedy games of the box, training.
+    """How fast this machine plays and learns: random games, greedy games of the built-in player, training.
 
     Nothing is asserted: machines differ, and so does what else they do. `make bench-peers` compares with others.
 
@@ -26,7 +26,7 @@ class Command:
     """How long each figure is measured."""
     threads: int = os.cpu_count() or 1
     """How many threads play and learn in the second column."""
-    json: str | None = None
+    json: MaybeText = None
     """Write the figures as JSON to this file (- for standard output)."""
 
 
@@ -40,7 +40,7 @@ def run(command: Command) -> int:
         f"random play, {name}": lambda threads, name=name: _playing("random", name, threads, command.seconds)  # type: ignore[misc]
         for name in games.names()
     }
-    work["greedy play, 2048 of the box"] = lambda threads: _playing(
+    work["greedy play, built-in 2048 player"] = lambda threads: _playing(
         "greedy", games.DEFAULT_GAME, threads, command.seconds
     )
     work["training, 2048, 4x6, TD(0)"] = lambda threads: _training("td", 0.0, threads, command.seconds)

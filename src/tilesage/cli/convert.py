@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import tyro
 
 from tilesage import games
-from tilesage.cli.flags import say, write_json
+from tilesage.cli.flags import MaybeText, MaybeWhole, say, write_json
 from tilesage.core.errors import InputError
 from tilesage.networks.patterns import write_pattern
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tilesage.networks.files import Model
 
 Format = Literal["tilesage", "course", "course64", "demo", "tdl2048"]
+FORMATS = f"{{{','.join(get_args(Format))}}}"
 
 
 @dataclass
@@ -37,19 +38,19 @@ class Command:
     """IN: a file of weights, or a model of ours (a file, a run folder, a name)."""
     target: tyro.conf.Positional[Path]
     """OUT: the file to write."""
-    from_: Annotated[Format | None, tyro.conf.arg(name="from")] = None
+    from_: Annotated[Format | None, tyro.conf.arg(name="from", metavar=FORMATS, help_behavior_hint="")] = None
     """What IN is, when it should not be recognised."""
-    to: Format | None = None
+    to: Annotated[Format | None, tyro.conf.arg(metavar=FORMATS, help_behavior_hint="")] = None
     """What to write, when the name of OUT does not say it."""
-    network: str | None = None
+    network: MaybeText = None
     """The patterns of the tables of IN, in their order: 4x6, 8x4, … or cells like 012345,456789."""
-    patterns: str | None = None
+    patterns: MaybeText = None
     """The same: another word for --network."""
-    game: str | None = None
+    game: MaybeText = None
     """The game of the weights; a course file does not say it."""
     of: Literal["afterstates", "states"] = "afterstates"
     """What the values of IN are of."""
-    base: int | None = None
+    base: MaybeWhole = None
     """Entries are numbered Σ tile[k] · base^k: read from the size of the tables, 16 when written."""
     first: Literal["low", "high"] = "low"
     """Whether the first cell of a pattern is the lowest or the highest digit of that number."""
@@ -57,7 +58,7 @@ class Command:
     """Write a model of ours small: half precision, only what was learnt."""
     force: bool = False
     """Replace OUT if it is there."""
-    json: str | None = None
+    json: MaybeText = None
     """Write what was done as JSON to this file (- for standard output)."""
 
 
@@ -129,7 +130,7 @@ def _read(command: Command) -> tuple[Model, list[str]]:
 
 
 def _is_ours(path: Path) -> bool:
-    """A folder, a name of a shipped model, or a file whose header is ours."""
+    """A folder, the name of a built-in model, or a file whose header is ours."""
     from tilesage.networks.files import read_header
 
     if not path.is_file():

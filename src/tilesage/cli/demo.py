@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilesage.app.plots import Curve, plot_curves
-from tilesage.cli.flags import program, say, write_json
+from tilesage.cli.flags import MaybePath, MaybeText, program, say, write_json
 from tilesage.cli.train import new_folder
 from tilesage.core.errors import InputError
 from tilesage.learning.config import TrainConfig
@@ -39,9 +38,9 @@ class Command:
     """Threads for both."""
     seed: int = 1
     """The seed of chance."""
-    out: Path | None = None
+    out: MaybePath = None
     """The run folder; by default a new one in runs/."""
-    json: str | None = None
+    json: MaybeText = None
     """Write the figures as JSON to this file (- for standard output)."""
 
 

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from tilesage.cli.flags import program, say, write_json
+from tilesage.cli.flags import MaybePath, MaybeText, MaybeWhole, program, say, write_json
 from tilesage.cli.players import find_agent
 from tilesage.core.errors import InputError
 from tilesage.core.files import written
@@ -40,8 +40,8 @@ class Command:
     """
 
     model: Annotated[str | None, tyro.conf.Positional] = None
-    """A model file, a run folder, or the name of a model in the box."""
-    game: str | None = None
+    """A model file, a run folder, or the name of a built-in model."""
+    game: MaybeText = None
     """The name of a game (tilesage games lists them); by default the game of the model."""
     parameters: str = ""
     """Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same."""
@@ -51,21 +51,21 @@ class Command:
     """How many games."""
     seed: int = 1
     """The seed: the same games for the same seed, whatever the number of workers."""
-    workers: int | None = None
+    workers: MaybeWhole = None
     """How many threads play (processes where the player is plain Python); by default one a processor."""
     on: Literal["local", "ray"] = "local"
     """Where: on this machine, or on a Ray cluster (pip install '.[scale]')."""
-    ray_address: str | None = None
+    ray_address: MaybeText = None
     """The cluster: HOST:PORT, ray://HOST:PORT or auto; by default one is started on this machine."""
     device: Literal["cpu", "cuda"] = "cpu"
     """cuda: thousands of games at once on an NVIDIA GPU, for greedy, expectimax:3, expectimax:deep."""
-    save: Path | None = None
+    save: MaybePath = None
     """Write every game to this file (- for standard output), a line each, for the referee and for replay."""
     style: Literal["ours", "course", "demo"] = "ours"
     """How the table looks."""
     quiet: bool = False
     """No progress display."""
-    json: str | None = None
+    json: MaybeText = None
     """Write the figures as JSON to this file (- for standard output)."""
 
 

@@ -10,10 +10,11 @@ import re
 import shutil
 import sys
 import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import tyro
 
@@ -22,19 +23,80 @@ from tilesage.core.files import written
 
 Command = TypeVar("Command")
 
+# Flags that may be left out. The help names what they take, and not that nothing is their default.
+MaybeText = Annotated[str | None, tyro.conf.arg(metavar="STR", help_behavior_hint="")]
+MaybePath = Annotated[Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="")]
+MaybeWhole = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")]
+MaybeNumber = Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")]
 
-def parse(command: type[Command], name: str, words: list[str]) -> Command:
-    """The command with its flags; a wrong one, or a `--json` that cannot be written, is an `InputError`."""
-    errors, words = io.StringIO(), with_parameters(command, words)
+
+def parse(
+    command: type[Command], name: str, words: list[str], groups: Mapping[str, Sequence[str]] | None = None
+) -> Command:
+    """The command with its flags; a wrong one, or a `--json` that cannot be written, is an `InputError`.
+
+    `groups` are titles and the flags that the help shows under them.
+    """
+    errors, words, output = io.StringIO(), with_parameters(command, words), _Output()
     try:
-        with contextlib.redirect_stderr(errors):
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(output):
             found = tyro.cli(command, prog=f"tilesage {name}", description=command.__doc__, args=words)
     except SystemExit as end:
         if not end.code:  # --help
+            print(in_groups(output.getvalue(), groups or {}), end="")
             raise
         raise InputError(f"{_complaint(errors.getvalue())} (tilesage {name} --help lists the flags)") from None
     check_place(getattr(found, "json", None))
     return found
+
+
+class _Output(io.StringIO):
+    """Keeps what is printed, drawn and coloured as standard output takes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.terminal = sys.stdout
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self.terminal.encoding
+
+    def isatty(self) -> bool:
+        return self.terminal.isatty()
+
+
+def in_groups(text: str, groups: Mapping[str, Sequence[str]]) -> str:
+    """A help in which each group of flags has a frame of its own; flags of no group stay under "options"."""
+    lines = text.splitlines(keepends=True)
+    plain = [_plain(line) for line in lines]
+    top = next((i for i, line in enumerate(plain) if re.match("(╭─)? options ", line)), None)
+    if top is None:
+        return text
+    first = top + (1 if plain[top].startswith("╭") else 2)  # a frame of dashes has a line of them below the title
+    bottom = next((i for i in range(first, len(lines)) if not plain[i].strip(" ╰─╯\n")), len(lines))
+    title_of = {f"--{flag}": title for title, flags in groups.items() for flag in flags}
+    inside, title = {"options": list[str](), **{title: [] for title in groups}}, "options"
+    for line, read in zip(lines[first:bottom], plain[first:bottom]):
+        if flag := re.match(r"[│ ] (--?[\w-]+)", read):
+            title = title_of.get(flag[1], "options")
+        inside[title].append(line)
+    found = lines[:top]
+    for title, content in inside.items():
+        if content:
+            found += [_titled(lines[top], title), *lines[top + 1 : first], *content, *lines[bottom : bottom + 1]]
+    return "".join([*found, *lines[bottom + 1 :]])
+
+
+def _titled(edge: str, title: str) -> str:
+    """The upper edge of the frame "options" with another title, as long as it was."""
+    more = len(title) - len("options")
+    edge = edge.replace("options", title, 1)
+    return "".join(edge.rsplit("─" * more, 1)) if more > 0 else edge.replace("╮", "─" * -more + "╮")
+
+
+def _plain(line: str) -> str:
+    """The line without its colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", line)
 
 
 def with_parameters(command: type[Command], words: list[str]) -> list[str]:
@@ -79,7 +141,7 @@ NUMBERS = {r"invalid literal for int\(\) with base 10": "a whole number", "could
 
 
 def _complaint(text: str) -> str:
-    """The gist of tyro's box of errors: what is wrong, and what comes nearest to it."""
+    """The gist of the errors that tyro shows: what is wrong, and what comes nearest to it."""
     wrong, *more = _sections(text) or [""]
     if wrong.startswith("Missing from"):
         helps = re.findall(r"^ {8}.*(?:\n {8}.*)*", wrong, flags=re.MULTILINE)
@@ -94,8 +156,8 @@ def _complaint(text: str) -> str:
 
 
 def _sections(text: str) -> list[str]:
-    """What stands between the lines of a box, without its title; where the terminal has no box, lines are dashes."""
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
+    """What stands between the lines of a frame, without its title; where the terminal has none, lines are dashes."""
+    lines = _plain(text).splitlines()
     boxed = any(line.startswith("╭") for line in lines)
     inside = [line.strip("│").rstrip() for line in lines if not line.startswith(("╭", "╰"))]
     parts = re.split(r"^ *[─-]{3,}$", "\n".join(inside), flags=re.MULTILINE)

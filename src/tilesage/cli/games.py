@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilesage import games
-from tilesage.cli.flags import say, write_json
+from tilesage.cli.flags import MaybeText, say, write_json
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Command:
       tilesage games --json -
     """
 
-    json: str | None = None
+    json: MaybeText = None
     """Write the list as JSON to this file (- for standard output)."""
 
 

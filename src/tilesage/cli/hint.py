@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from tilesage.cli.flags import say, write_json
+from tilesage.cli.flags import MaybeText, say, write_json
 from tilesage.cli.players import find_agent
 from tilesage.core.errors import InputError
 
@@ -36,9 +36,9 @@ class Command:
     """The position."""
     agent: str = "best"
     """Who gives advice: best, greedy, expectimax:3, expectimax:200ms, mcts:400, …, or my_module:my_agent."""
-    model: str | None = None
-    """A model file, a run folder, or the name of a model in the box."""
-    game: str | None = None
+    model: MaybeText = None
+    """A model file, a run folder, or the name of a built-in model."""
+    game: MaybeText = None
     """The name of a game (tilesage games lists them); by default the game of the model."""
     parameters: str = ""
     """Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same."""
@@ -46,7 +46,7 @@ class Command:
     """Also finish this many games after each move, and tell their mean score and how many reached the next tile."""
     stdin: bool = False
     """Answer one line of JSON for each line on standard input: a board, or {"board": …, "score": …}."""
-    json: str | None = None
+    json: MaybeText = None
     """Write the advice as JSON to this file (- for standard output)."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tilesage.cli.flags import program, say, write_json
+from tilesage.cli.flags import MaybeText, program, say, write_json
 from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Command:
-    """The models on this machine: those in the box, and those in run folders.
+    """The models on this machine: the built-in ones, and those in run folders.
 
     examples:
       tilesage models
@@ -25,7 +25,7 @@ class Command:
 
     runs: list[Path] = field(default_factory=lambda: [Path("runs")])
     """Folders in which run folders are looked for."""
-    json: str | None = None
+    json: MaybeText = None
     """Write the list as JSON to this file (- for standard output)."""
 
 
@@ -47,9 +47,9 @@ def run(command: Command) -> int:
 
 def sources(folders: list[Path]) -> Iterator[tuple[str, Path]]:
     """What to write for a model, and where it lies."""
-    from tilesage.networks.files import find_model, shipped_names
+    from tilesage.networks.files import built_in_names, find_model
 
-    for name in shipped_names():
+    for name in built_in_names():
         yield name, find_model(name)
     for folder in folders:
         for path in sorted(folder.glob("*/")) if folder.is_dir() else []:

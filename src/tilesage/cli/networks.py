@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from tilesage.cli.flags import say, write_json
+from tilesage.cli.flags import MaybeText, say, write_json
 from tilesage.networks.patterns import NAMES, NOTES, Network, drawing, parse_network, write_pattern
 
 MEGABYTE = 1 << 20
@@ -26,7 +26,7 @@ class Command:
 
     network: Annotated[str | None, tyro.conf.Positional] = None
     """Only this one: a name, patterns, or a sum of both."""
-    json: str | None = None
+    json: MaybeText = None
     """Write the list as JSON to this file (- for standard output)."""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from tilesage.cli.flags import say
+from tilesage.cli.flags import MaybeText, MaybeWhole, say
 from tilesage.cli.players import find_agent, find_game
 from tilesage.core.errors import InputError
 
@@ -31,29 +31,29 @@ class Command:
     """
 
     model: Annotated[str | None, tyro.conf.Positional] = None
-    """The model that gives advice: a file, a run folder, or the name of a model in the box."""
-    game: str | None = None
+    """The model that gives advice: a file, a run folder, or the name of a built-in model."""
+    game: MaybeText = None
     """The name of a game (tilesage games lists them); by default the game of the model."""
     parameters: str = ""
     """Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same."""
-    agent: str | None = None
+    agent: MaybeText = None
     """Who gives advice: best (the default), greedy, expectimax:3, mcts:400, …, or my_module:my_agent."""
-    seed: int | None = None
+    seed: MaybeWhole = None
     """The seed of the game; another one every time by default."""
-    position: str | None = None
+    position: MaybeText = None
     """Start from this position: sixteen tile numbers, or the compact form."""
     theme: Literal["dark", "light"] = "dark"
     """The colours."""
 
 
 def run(command: Command) -> int:
-    from tilesage.app.live import Adviser, Sitting, play
+    from tilesage.app.live import Adviser, Session, play
 
     agent = adviser(command)
     game = agent.game if agent else find_game(command.game, command.parameters)
     seeds = itertools.count(int(time.time()) if command.seed is None else command.seed)
     start = game.parse(command.position) if command.position else game.new(next(seeds))
-    state = play(Sitting(start, lambda: game.new(next(seeds)), Adviser(agent) if agent else None), command.theme)
+    state = play(Session(start, lambda: game.new(next(seeds)), Adviser(agent) if agent else None), command.theme)
     say(f"score {state.score:,}, largest tile {state.largest:,}, {state.moves:,} moves")
     return 0
 

@@ -10,7 +10,7 @@ import tyro
 
 from tilesage import games
 from tilesage.app.plots import Curve, plot_curves
-from tilesage.cli.flags import say
+from tilesage.cli.flags import MaybePath, MaybeText, MaybeWhole, say
 from tilesage.core.errors import InputError
 from tilesage.learning.config import TrainConfig
 
@@ -29,13 +29,13 @@ class Command:
     """Run folders, all of one game."""
     against: Literal["games", "moves", "seconds"] = "games"
     """What the curves run along."""
-    game: str | None = None
+    game: MaybeText = None
     """Only for a game in a file of your own: my_module:my_game."""
-    tile: int | None = None
+    tile: MaybeWhole = None
     """The tile of the third panel; by default 2048 or 384."""
     names: str = ""
     """Names for the legend, separated by commas; by default the folders'."""
-    out: Path | None = None
+    out: MaybePath = None
     """A .png or .svg file; by default curve.png and curve.svg in the (first) run folder."""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from tilesage import games
-from tilesage.cli.flags import say
+from tilesage.cli.flags import MaybeNumber, MaybePath, MaybeText, MaybeWhole, say
 from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,19 +36,19 @@ class Command:
     """A file of game records."""
     game: str = "1"
     """Which game: its number in the file, from 1, or best for the one with the highest score."""
-    of: str | None = None
+    of: MaybeText = None
     """Only for a game in a file of your own: my_module:my_game."""
-    gif: Path | None = None
+    gif: MaybePath = None
     """Write a GIF to this file."""
-    mp4: Path | None = None
+    mp4: MaybePath = None
     """Write a film to this file, where the program ffmpeg is there."""
-    png: Path | None = None
+    png: MaybePath = None
     """Write a picture of one position to this file."""
-    svg: Path | None = None
+    svg: MaybePath = None
     """Write a drawing of one position to this file."""
-    move: int | None = None
+    move: MaybeWhole = None
     """The move after which --png and --svg show the board; the last one by default."""
-    every: int | None = None
+    every: MaybeWhole = None
     """Moves from one frame to the next; by default as many as make a film of up to 300 frames."""
     fps: float = 8.0
     """Frames a second."""
@@ -56,13 +56,13 @@ class Command:
     """The size of the pictures: 1 is 480 × 552 points."""
     theme: Literal["light", "dark"] = "light"
     """The colours."""
-    delay: float | None = None
+    delay: MaybeNumber = None
     """On the screen: play at once, with this many seconds between moves."""
 
 
 def run(command: Command) -> int:
     from tilesage.app.film import moments_of, save_gif, save_mp4
-    from tilesage.app.live import look_again
+    from tilesage.app.live import show_replay
     from tilesage.drawing.pictures import save
 
     check(command)
@@ -71,7 +71,7 @@ def run(command: Command) -> int:
     record, number = find(command.records, command.game)
     moments = moments_of(record)
     if not (command.gif or command.mp4 or command.png or command.svg):
-        look_again(moments, command.delay, "dark", f"{record.slider} · game {number:,}")
+        show_replay(moments, command.delay, "dark", f"{record.slider} · game {number:,}")
         return 0
     for path, write in ((command.gif, save_gif), (command.mp4, save_mp4)):
         if path:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from tilesage.cli.flags import say, write_json
+from tilesage.cli.flags import MaybePath, MaybeText, say, write_json
 from tilesage.core.errors import InputError
 from tilesage.core.files import written
 from tilesage.reports import find_report
@@ -35,9 +35,9 @@ class Command:
     """D0, D1, D2, D3 or D4."""
     scale: Literal["quick", "full"] = "quick"
     """quick: minutes for everything; full: the report's number of games."""
-    out: Path | None = None
+    out: MaybePath = None
     """The folder of the experiment; by default runs/NAME-SCALE."""
-    page: Path | None = None
+    page: MaybePath = None
     """The page to write; by default docs/results/NAME.md at full scale, NAME.md in the folder at quick scale."""
     device: Literal["cpu", "cuda"] = "cpu"
     """Where networks learn."""
@@ -59,7 +59,7 @@ class Command:
     """D1: first see a game, one move a second (q goes on)."""
     commit: str = ""
     """The commit to name on the page where the source is no git checkout."""
-    json: str | None = None
+    json: MaybeText = None
     """Write the figures of all steps as JSON to this file (- for standard output)."""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilesage import games
+from tilesage.cli.flags import MaybeWhole
 from tilesage.cli.players import find_agent
 from tilesage.core.errors import InputError
 
@@ -42,7 +43,7 @@ class Command:
     """Further games, in files of your own: my_module:my_game."""
     name: list[str] = field(default_factory=list)
     """Further host names by which the page may be opened, when it is served to others."""
-    trainings: int | None = None
+    trainings: MaybeWhole = None
     """How many trainings may run at once from the page; by default 1, and 0 when others can open it."""
     think: float = 2.0
     """Seconds that an agent may think about a move."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from tilesage.app.plots import Curve, plot_curves
-from tilesage.cli.flags import say, write_json
+from tilesage.cli.flags import MaybePath, MaybeText, MaybeWhole, say, write_json
 from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,15 +42,15 @@ class Command:
     """A TOML file with [train], [grid] and [random] (docs/scale.md)."""
     on: Literal["local", "ray"] = "local"
     """Where: one after another on this machine, or side by side on Ray (pip install '.[scale]')."""
-    out: Path | None = None
+    out: MaybePath = None
     """The folder of the sweep, with one run folder a trial; by default sweeps/ and the name of the file."""
-    workers: int | None = None
+    workers: MaybeWhole = None
     """On Ray without an address: how many processors of this machine to use."""
-    ray_address: str | None = None
+    ray_address: MaybeText = None
     """The cluster: HOST:PORT or auto; by default one is started on this machine."""
     quiet: bool = False
     """No progress display."""
-    json: str | None = None
+    json: MaybeText = None
     """Write the results as JSON to this file (- for standard output)."""
 
 

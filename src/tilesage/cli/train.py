@@ -14,13 +14,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from tilesage import games
-from tilesage.cli.flags import program, say, write_json
+from tilesage.cli.flags import MaybePath, MaybeText, program, say, write_json
 from tilesage.core.errors import InputError
 from tilesage.learning.config import TrainConfig
 
 if TYPE_CHECKING:
     from tilesage.learning.runs import Maker, Progress, Run
 
+GROUPS = {  # of flags, in the help
+    "how long": ("games", "moves", "seconds"),
+    "the game": ("game", "parameters", "seed"),
+    "the network": ("network", "stages", "by-hint", "turned", "fold", "by-age", "average"),
+    "the learning rule": ("rule", "rate", "of", "direction", "decay", "steps", "optimism", "start", "phases"),
+    "the machine": ("threads", "device", "flight", "on", "nodes", "merge-seconds", "ray-address"),
+    "the run folder": ("out", "resume", "checkpoint", "block", "tensorboard"),
+}
 RESUMED = ("games", "moves", "seconds", "phases")  # of a run that is resumed, what can be given anew
 
 
@@ -38,9 +46,9 @@ class Command:
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GAME")] = ""
     """The name of a game (tilesage games lists them), or my_module:my_game; 2048 by default."""
     config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=partial(TrainConfig, game=""))
-    out: Path | None = None
+    out: MaybePath = None
     """The run folder; by default a new one in runs/."""
-    resume: Path | None = None
+    resume: MaybePath = None
     """Go on with the run in this folder, to its own end or to a new --seconds, --games or --moves, and with
     other --phases from here on if they are given."""
     checkpoint: float = 60.0
@@ -51,13 +59,13 @@ class Command:
     """On Ray: how many copies of the network learn, each with --threads threads on a node of its own if it can."""
     merge_seconds: float = 5.0
     """On Ray: the changes of all copies are averaged this often."""
-    ray_address: str | None = None
+    ray_address: MaybeText = None
     """The cluster: HOST:PORT, ray://HOST:PORT or auto; by default one is started on this machine."""
     tensorboard: bool = False
     """Also write the metrics for TensorBoard (needs it installed)."""
     quiet: bool = False
     """No progress display."""
-    json: str | None = None
+    json: MaybeText = None
     """Write the final figures as JSON to this file (- for standard output)."""
 
 

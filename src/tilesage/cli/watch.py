@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import tyro
 
 from tilesage import games
+from tilesage.cli.flags import MaybeNumber, MaybeText
 from tilesage.cli.players import find_agent
 from tilesage.core.errors import InputError
 
@@ -25,8 +26,8 @@ class Command:
     """
 
     model: Annotated[str | None, tyro.conf.Positional] = None
-    """A model file, a run folder, or the name of a model in the box."""
-    game: str | None = None
+    """A model file, a run folder, or the name of a built-in model."""
+    game: MaybeText = None
     """The name of a game (tilesage games lists them); by default the game of the model."""
     parameters: str = ""
     """Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same."""
@@ -34,9 +35,9 @@ class Command:
     """Who plays: best, greedy, expectimax:3, mcts:400, …, or my_module:my_agent."""
     seed: int = 1
     """The seed of the game."""
-    position: str | None = None
+    position: MaybeText = None
     """Start from this position instead: sixteen tile numbers, or the compact form."""
-    delay: float | None = None
+    delay: MaybeNumber = None
     """Seconds between moves, 0 for as fast as it goes; by default 1, and 0 when the output is no terminal."""
     theme: Literal["dark", "light"] = "dark"
     """The colours."""

@@ -36,6 +36,7 @@ import numpy as np
 from numba import config
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
+from numba.core.registry import CPUDispatcher
 from numba.misc.appdirs import AppDirs
 
 from tilesage.core.digest import Compiled, Digests, Unseen, digest_of
@@ -209,6 +210,23 @@ def _whole(compile: Callable[..., Any]) -> Callable[..., Any]:
             return compile(signature)
 
     return compile_whole
+
+
+_shared: dict[str, Any] = {}  # by digest
+
+
+def shared(function: Function) -> Function:
+    """The first compiled function that came here with the same code, in place of this one.
+
+    Loaded machine code is never given back: whoever makes the same functions again and again shares them, or grows.
+    """
+    if not isinstance(function, CPUDispatcher):
+        return function  # the compiler is off
+    try:
+        digest = Digests(_digest_in_memory).of(function)
+    except Unseen:
+        return function
+    return cast(Function, _shared.setdefault(digest, function))
 
 
 MAKERS = {"zeros", "empty", "full", "ones", "array", "arange", "copy", "zeros_like", "empty_like", "full_like"}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilesage.core.clock import now
-from tilesage.core.compiler import Array, compiled
+from tilesage.core.compiler import Array, compiled, shared
 from tilesage.core.random import seed_of
 from tilesage.games import Game, State
 from tilesage.games.board import Whole
@@ -26,7 +26,7 @@ from tilesage.search.agents import CHOICE, Agent, CompiledAgent, Memory
 from tilesage.search.python_players import PythonAgent
 
 LONGEST_GAME = 1 << 18  # moves: 131072 cannot take more
-LOOPS = 64  # of players, that stay at hand
+LOOPS = 64  # of agents, found without looking at their code
 PLAYER_STREAMS = np.uint64(1 << 63)
 # The columns of a row. LARGEST is the index of the largest tile once the game is over, and 0 before.
 BOARD, AUX, SCORE, CHANCE, DICE, MOVES, LARGEST, COLUMNS = range(8)
@@ -92,7 +92,7 @@ def _with_rows(loop: Callable[..., None], rows: Array, memory: Memory, *words: A
     loop(memory, rows, np.zeros(4), *words)
 
 
-@lru_cache(maxsize=LOOPS)  # machine code that was loaded is never given back
+@lru_cache(maxsize=LOOPS)
 def _compiled_loop(game: Game, decide: Callable[..., Any], spec: str) -> Callable[..., None]:
     slide, spawn, largest_tile = game.rules.slide, game.rules.spawn, game.rules.largest
 
@@ -143,7 +143,7 @@ def _compiled_loop(game: Game, decide: Callable[..., Any], spec: str) -> Callabl
                 return
             places[number, LARGEST] = largest_tile(board, aux)
 
-    return play
+    return shared(play)
 
 
 @cache

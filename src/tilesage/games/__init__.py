@@ -1,4 +1,4 @@
-"""Board games of the 2048 family: rules, chance, and what every other room builds on.
+"""Board games of the 2048 family: rules, chance, and what every other package but core/ builds on.
 
 A new game is one file beside this one and one line in `REGISTRY`; or a file of one's own, found by `module:attribute`
 or by an entry point. The classes below are imported when first used: they bring the compiler along, which those who
@@ -40,8 +40,8 @@ REGISTRY = {
     "threes-phone": "threes_phone",
     "fibonacci": "fibonacci",
 }
-# Parts of a game, to be trained and handed to its players; nobody plays them.
-PRACTICE = {"2048-block": "block", "2048-walls": "walls"}
+# Games that begin late in another one, to train a specialist network for its endgame; nobody plays them.
+PRACTICE_GAMES = {"2048-block": "block", "2048-walls": "walls"}
 __getattr__ = lazily(
     __name__,
     {"Game": ".game", "Rules": ".game", "State": ".state", "Afterstate": ".state"},
@@ -98,7 +98,7 @@ def all_games(more: Sequence[str] = ()) -> list[Game]:
 
 
 def _maker(name: str) -> Callable[..., Game]:
-    known = REGISTRY | PRACTICE
+    known = REGISTRY | PRACTICE_GAMES
     if name in known:
         make: Callable[..., Game] = importlib.import_module(f".{known[name]}", __package__).game
         return make

@@ -1,15 +1,19 @@
-"""Practice for the hardest part of 2048: lay the next three large tiles below the first three.
+"""A practice game: a position late in 2048 with a row of three large tiles given: lay the next three below it.
+
+A specialist network for the endgame of 2048 is trained on it. In search, it takes over from the network of whole
+games on the boards that look like this one (search/game_2048/block.py).
 
          .  16384   8192   4096               .  16384   8192   4096
          .      .      .      .     --->      .    512   1024   2048
          .      .      .      .               .      .      .      .
          .      .      .      .               .      .      .      .
 
-Two rows of three leave a better shape for the small tiles than a snake does, but a player of whole games never builds
-them, so it never learns to (docs/findings.md). This is 2048 with three rules more. A link that lies in its place
-stays there: slides that would move it are not legal, unless the last one in place merges; only while nothing lies
-below it, the row may go to the wall and come back. Each new link earns points, the last one most. The game ends when
-all six are there, and what comes then can be solved (search/game_2048/endgames.py).
+Two rows of three leave a better shape for the small tiles than a snake does, but a network of whole games never meets
+them, so it never learns to build them (docs/findings.md). The six tiles are called links of a chain. This is 2048
+with three rules more. A link that lies in its place stays there: slides that would move it are not legal, unless the
+last one in place merges; only while nothing lies below it, the row may go to the border and come back. Each new link
+earns points, the last one most. The game ends when all six are there, and what comes then can be solved
+(search/game_2048/endgames.py).
 """
 
 from __future__ import annotations
@@ -48,7 +52,7 @@ def links_in(board: Board) -> int:
 
 
 @compiled
-def at_wall(board: Board) -> bool:
+def at_border(board: Board) -> bool:
     """Does the row lie one cell beside its place?"""
     return bool((board & MASKS[GIVEN] >> S4) == LINKS[GIVEN] >> S4)
 
@@ -72,13 +76,14 @@ def slide(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Boa
         return after, after_aux, reward
     if GIVEN <= before < ALL and merged(board, after, before):
         return after, after_aux, reward + LAST_POINTS
-    if before <= GIVEN and at_wall(after):
+    if before <= GIVEN and at_border(after):
         return after, after_aux, reward
     return board, aux, np.int64(0)
 
 
 @cache
 def game() -> Game:
+    """2048 with another start and other slides."""
     whole = g2048.game()
     deal = whole.rules.deal
 

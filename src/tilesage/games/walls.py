@@ -1,14 +1,17 @@
-"""Practice for the hardest part of 2048: make one more 4096 beside three larger tiles that nothing merges with.
+"""A practice game: a position late in 2048, whose large tiles are masked as alike: make one more 4096 beside them.
+
+A specialist network for the endgame of 2048 is trained on it. In search, it takes over from the network of whole
+games on the boards that look like this one (search/game_2048/walls.py).
 
     wall  wall  wall  2048
        .     .   512  1024
        .     .     .     .
        .     .     .     .
 
-With 16384, 8192 and 4096 on the board, the next 4096 makes a 32768, and few games come so far: a player of whole
-games knows little of what to do there. It need not know which large tile is which, nor how large they are. Here all
-of them are walls, alike, which slide like other tiles; everything below is as in 2048. The 4096 earns points of its
-own and ends the game.
+With 16384, 8192 and 4096 on the board, the next 4096 makes a 32768, and few games come so far: a network of whole
+games learns little of what to do there. It need not know which large tile is which, nor how large they are. Here all
+of them are the same tile, a wall, which slides like others and merges with nothing; everything below is as in 2048.
+The 4096 earns points of its own and ends the game.
 
 Every second game begins with three walls and two small tiles, the others anywhere on the way: with the tiles that
 make up any sum below 4096, laid out behind the walls in a snake, as players do. Who always begins with the three
@@ -41,7 +44,7 @@ BARE = np.uint64(sum(WALL << 4 * cell for cell in SNAKE[:WALLS]))
 
 
 def slide_line(line: list[int]) -> tuple[list[int], int]:
-    """A line slid towards its start, and its points; walls stay what they are, and a target counts alone.
+    """A line slid towards its start, and its points; walls stay what they are, and only the target's points count.
 
     >>> slide_line([WALL, WALL, 1, 1])
     ([12, 12, 2, 0], 4)
@@ -54,6 +57,7 @@ def slide_line(line: list[int]) -> tuple[list[int], int]:
 
 @cache
 def row_table() -> Array:
+    """The table of slides of all rows."""
     return g2048.table_of(slide_line)
 
 
@@ -70,6 +74,7 @@ def slide(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Boa
 
 @cache
 def game() -> Game:
+    """2048 with another start and other slides."""
     whole = g2048.game()
     deal = whole.rules.deal
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tilesage.core.lazy import lazily
 
 if TYPE_CHECKING:
-    from tilesage.networks.files import Model, load_model, save_model, shipped_names
+    from tilesage.networks.files import Model, built_in_names, load_model, save_model
     from tilesage.networks.ntuple import Evaluator, evaluator
     from tilesage.networks.outside import OutsideValue, batch_value, compiled_value
     from tilesage.networks.patterns import NAMES, Network, drawing, parse_network
@@ -30,7 +30,7 @@ __all__ = [
     "load_model",
     "parse_network",
     "save_model",
-    "shipped_names",
+    "built_in_names",
 ]
 __getattr__ = lazily(
     __name__,
@@ -47,6 +47,6 @@ __getattr__ = lazily(
         "load_model": ".files",
         "parse_network": ".patterns",
         "save_model": ".files",
-        "shipped_names": ".files",
+        "built_in_names": ".files",
     },
 )

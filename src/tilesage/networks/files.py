@@ -38,7 +38,7 @@ FORMAT = "tilesage-model"
 CHECKED_TOGETHER = 1 << 16
 CHECKED_AT_MOST = 1 << 23  # weights, about: a few milliseconds
 LONGEST_HEADER = 1 << 23  # bytes: a checkpoint takes 3 kB for each thread
-SHIPPED = Path(__file__).resolve().parent.parent / "models"
+BUILT_IN = Path(__file__).resolve().parent.parent / "models"
 WHAT = ("afterstates", "states")
 SUFFIX = ".safetensors"
 DTYPES = {"F32": np.float32, "U8": np.uint8, "U32": np.uint32}
@@ -277,7 +277,7 @@ def map_tensor(path: Path, tensor: Mapping[str, Any], start: int, mode: Any = "r
 
 
 def load_model(source: os.PathLike[str] | str | None = None, game: Game | str | None = None) -> Model:
-    """The model of a file, of a run folder (its best), or of a name that ships with the package.
+    """The model of a file, of a run folder (its best), or the built-in one of this name.
 
     Without a source: the model that ships for `game`.
 
@@ -342,10 +342,10 @@ def find_model(source: os.PathLike[str] | str | None, game: str | None = None) -
     """Where the model is that the user means."""
     if source is None:
         name = get(game or DEFAULT_GAME).name
-        shipped = sorted(SHIPPED.glob(f"{name}*{SUFFIX}"), key=lambda path: len(path.name))
-        if not shipped:
-            raise InputError(f"no model of {name} ships with this package: train one, or give a file or a run folder")
-        return shipped[0]
+        found = sorted(BUILT_IN.glob(f"{name}*{SUFFIX}"), key=lambda path: len(path.name))
+        if not found:
+            raise InputError(f"there is no built-in model of {name}: train one, or give a file or a run folder")
+        return found[0]
     path = Path(source)
     if path.is_dir():
         for name in ("best", "last"):
@@ -354,18 +354,16 @@ def find_model(source: os.PathLike[str] | str | None, game: str | None = None) -
         raise InputError(f"{path} is a folder without a model: best.safetensors is missing")
     if path.exists():
         return path
-    shipped_path = SHIPPED / f"{path.name.removesuffix(SUFFIX)}{SUFFIX}"
-    if path.parent == Path(".") and shipped_path.exists():
-        return shipped_path
-    names = ", ".join(shipped_names()) or "none"
-    raise InputError(
-        f"no model {str(source)!r}: give a file, a run folder, or one that ships with the package ({names})"
-    )
+    built_in_path = BUILT_IN / f"{path.name.removesuffix(SUFFIX)}{SUFFIX}"
+    if path.parent == Path(".") and built_in_path.exists():
+        return built_in_path
+    names = ", ".join(built_in_names()) or "none"
+    raise InputError(f"no model {str(source)!r}: give a file, a run folder, or a built-in one ({names})")
 
 
-def shipped_names() -> list[str]:
+def built_in_names() -> list[str]:
     """The models that come with the package."""
-    return sorted(path.name.removesuffix(SUFFIX) for path in SHIPPED.glob(f"*{SUFFIX}"))
+    return sorted(path.name.removesuffix(SUFFIX) for path in BUILT_IN.glob(f"*{SUFFIX}"))
 
 
 def _what_it_is(path: Path, metadata: Mapping[str, str]) -> tuple[Game, Network]:

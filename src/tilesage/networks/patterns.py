@@ -50,7 +50,7 @@ NOTES = {
     "group2": "four shapes of four and five cells",
     "group0+1": "both groups together",
     "small": "both lines and three squares: add to a large network to speed up its start",
-    "squares": "three squares: much of what small gives, and quicker; what the players in the box know, with 4x6",
+    "squares": "three squares: much of what small gives, and quicker; what the built-in players know, with 4x6",
     "tiny": "three small shapes, for tests and first steps",
 }
 LONGEST, MOST, MOST_STAGES = 7, 64, 6

@@ -141,8 +141,8 @@ class Statistics:
 
     @property
     def tile_shares(self) -> dict[str, dict[str, float]]:
-        """Per largest tile that occurred, ascending: reach and end, as in `--json`."""
-        numbers = [self.tiles[index] for index in sorted(self.ends)]
+        """Per tile, up to the largest that was made: reach and end, as in `--json`."""
+        numbers = self.tiles[1 : max(self.ends, default=0) + 1]
         return {str(tile): {"reach": self.reach(tile), "end": self.end(tile)} for tile in numbers}
 
     @property

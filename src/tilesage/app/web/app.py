@@ -26,7 +26,7 @@ from tilesage.app.web.limits import BOARD_CHARACTERS, BODY_BYTES, BODY_SECONDS, 
 from tilesage.app.web.openapi import document
 from tilesage.app.web.players import MENU
 from tilesage.app.web.replays import Replay, list_records
-from tilesage.app.web.server_state import Shop
+from tilesage.app.web.server_state import ServerState
 from tilesage.app.web.session import position
 from tilesage.app.web.settings import Settings
 from tilesage.app.web.socket import socket
@@ -37,7 +37,7 @@ from tilesage.search.agents import needs_model
 
 STATIC = Path(__file__).parent / "static"
 log = logging.getLogger("tilesage.web")
-Handler = Callable[[Shop, Request], Awaitable[dict[str, Any]]]
+Handler = Callable[[ServerState, Request], Awaitable[dict[str, Any]]]
 
 
 class TooLong(Exception):
@@ -60,7 +60,9 @@ def answers(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
     async def endpoint(request: Request) -> Response:
         try:
-            return JSONResponse(await handler(request.app.state.shop, request), headers={"cache-control": "no-store"})
+            return JSONResponse(
+                await handler(request.app.state.server, request), headers={"cache-control": "no-store"}
+            )
         except InputError as mistake:
             status = 400 if str(mistake) == "this is no JSON" else 422
             return JSONResponse({"error": str(mistake)}, status)
@@ -78,7 +80,7 @@ def _address(request: Request) -> str:
     return request.client.host if request.client else "unknown"
 
 
-async def games_listed(shop: Shop, request: Request) -> dict[str, Any]:
+async def games_listed(server: ServerState, request: Request) -> dict[str, Any]:
     known = games.all_games()
     return {
         "games": [
@@ -87,23 +89,23 @@ async def games_listed(shop: Shop, request: Request) -> dict[str, Any]:
         ],
         "agents": [
             *({"spec": spec, "title": title, "model": needs_model(spec)} for spec, title in MENU),
-            *({"spec": text, "title": text, "model": False} for text in shop.settings.agents),
+            *({"spec": text, "title": text, "model": False} for text in server.settings.agents),
         ],
-        "training": shop.trainings.choices(),
+        "training": server.trainings.choices(),
     }
 
 
-async def models_listed(shop: Shop, request: Request) -> dict[str, Any]:
-    return {"models": await asyncio.to_thread(shop.library.models)}
+async def models_listed(server: ServerState, request: Request) -> dict[str, Any]:
+    return {"models": await asyncio.to_thread(server.library.models)}
 
 
-async def hint(shop: Shop, request: Request) -> dict[str, Any]:
+async def hint(server: ServerState, request: Request) -> dict[str, Any]:
     fields = await read_fields(request)
     game, board = fields.choice("game", games.names()), fields.text("board", BOARD_CHARACTERS)
-    lane = shop.lane(_address(request))
+    queue = server.queue(_address(request))
     state = games.get(game).parse(board)
-    player = await shop.player(lane, game, fields)
-    thought = await shop.thinkers.run(lane, lambda: player.think(state))
+    player = await server.player(queue, game, fields)
+    thought = await server.thinkers.run(queue, lambda: player.think(state))
     return {
         "game": game,
         "agent": player.spec,
@@ -115,56 +117,56 @@ async def hint(shop: Shop, request: Request) -> dict[str, Any]:
     }
 
 
-async def board_read(shop: Shop, request: Request) -> dict[str, Any]:
+async def board_read(server: ServerState, request: Request) -> dict[str, Any]:
     fields = await read_fields(request)
     game, board = fields.choice("game", games.names()), fields.text("board", BOARD_CHARACTERS)
     return position(games.get(game).parse(board))
 
 
-async def read_upload(shop: Shop, request: Request) -> Fields:
+async def read_upload(server: ServerState, request: Request) -> Fields:
     """A long body; only a few at a time."""
-    if shop.uploads.locked():
+    if server.uploads.locked():
         raise Busy
-    async with shop.uploads:
+    async with server.uploads:
         return await read_fields(request, RECORDS_BYTES + BODY_BYTES)
 
 
-async def records_listed(shop: Shop, request: Request) -> dict[str, Any]:
-    text = (await read_upload(shop, request)).text("text", RECORDS_BYTES)
-    return await shop.thinkers.run(shop.lane(_address(request)), lambda: list_records(text))
+async def records_listed(server: ServerState, request: Request) -> dict[str, Any]:
+    text = (await read_upload(server, request)).text("text", RECORDS_BYTES)
+    return await server.thinkers.run(server.queue(_address(request)), lambda: list_records(text))
 
 
-async def replayed(shop: Shop, request: Request) -> dict[str, Any]:
-    fields = await read_upload(shop, request)
-    return await shop.thinkers.run(shop.lane(_address(request)), lambda: Replay.of(fields).told())
+async def replayed(server: ServerState, request: Request) -> dict[str, Any]:
+    fields = await read_upload(server, request)
+    return await server.thinkers.run(server.queue(_address(request)), lambda: Replay.of(fields).told())
 
 
-async def runs_listed(shop: Shop, request: Request) -> dict[str, Any]:
+async def runs_listed(server: ServerState, request: Request) -> dict[str, Any]:
     def look() -> list[dict[str, Any]]:
-        return [describe_run(run) for run in shop.library.runs()]
+        return [describe_run(run) for run in server.library.runs()]
 
     return {
         "runs": await asyncio.to_thread(look),
-        "running": {name: training.stopping for name, training in shop.trainings.running.items()},
-        "failed": shop.trainings.failed,
+        "running": {name: training.stopping for name, training in server.trainings.running.items()},
+        "failed": server.trainings.failed,
     }
 
 
-async def run_metrics(shop: Shop, request: Request) -> dict[str, Any]:
+async def run_metrics(server: ServerState, request: Request) -> dict[str, Any]:
     fields = Fields({"after": request.query_params.get("after", "0")})
     after, name = fields.whole("after", 0, 2**53), request.path_params["name"]
-    return await asyncio.to_thread(lambda: read_metrics(shop.library.run(name), after))
+    return await asyncio.to_thread(lambda: read_metrics(server.library.run(name), after))
 
 
-async def training_started(shop: Shop, request: Request) -> dict[str, Any]:
-    return await shop.trainings.start(await read_fields(request))
+async def training_started(server: ServerState, request: Request) -> dict[str, Any]:
+    return await server.trainings.start(await read_fields(request))
 
 
-async def training_stopped(shop: Shop, request: Request) -> dict[str, Any]:
-    return await shop.trainings.stop(await read_fields(request))
+async def training_stopped(server: ServerState, request: Request) -> dict[str, Any]:
+    return await server.trainings.stop(await read_fields(request))
 
 
-async def described(shop: Shop, request: Request) -> dict[str, Any]:
+async def described(server: ServerState, request: Request) -> dict[str, Any]:
     return document()
 
 
@@ -206,11 +208,11 @@ def create_app(settings: Settings) -> Guard:
 
     @contextlib.asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
-        app.state.shop = shop = Shop(settings)
+        app.state.server = server = ServerState(settings)
         warm = asyncio.create_task(asyncio.to_thread(_warm_up))
         yield
         await asyncio.gather(warm, return_exceptions=True)
-        await shop.close()
+        await server.close()
 
     routes = [
         Route("/", page("index.html")),

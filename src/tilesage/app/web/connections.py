@@ -1,4 +1,4 @@
-"""Connections that say nothing: closed after a while, so that nobody can fill the house by keeping still."""
+"""Connections that say nothing: closed after a while, so that nobody can fill the server by keeping still."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class ImpatientProtocol(H11Protocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._look_again()
+        self._schedule_check()
 
-    def _look_again(self) -> None:
-        self.watch = self.loop.call_later(HEAD_SECONDS, self._look)
+    def _schedule_check(self) -> None:
+        self.watch = self.loop.call_later(HEAD_SECONDS, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self.transport.is_closing() or self.transport.get_protocol() is not self:
             return  # gone, or a WebSocket by now
         idle = self.cycle is None or self.cycle.response_complete
@@ -31,7 +31,7 @@ class ImpatientProtocol(H11Protocol):
             self.transport.close()
             return
         self.idle_before = idle
-        self._look_again()
+        self._schedule_check()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self.watch:

@@ -1,4 +1,4 @@
-"""The door: who may ask at all, and what every answer carries.
+"""Access control: who may ask at all, and which headers every answer carries.
 
 The server listens on the loopback, but a browser on this machine also runs other people's pages. So the name in the
 `Host` line must be one of ours (a foreign name that points here is refused), and a request that a browser made for
@@ -50,7 +50,7 @@ def host_name(text: str) -> str:
 
 
 class Guard:
-    """Refuses strangers before anything of the page runs, and hides accidents from everyone."""
+    """Refuses foreign hosts and sites before the application runs, and keeps tracebacks out of every answer."""
 
     def __init__(self, app: App, hosts: Iterable[str], by_number: bool = False) -> None:
         self.app, self.by_number = app, by_number

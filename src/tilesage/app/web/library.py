@@ -19,7 +19,7 @@ from typing import Any
 
 from tilesage.app.web.settings import Settings
 from tilesage.core.errors import InputError
-from tilesage.networks.files import SHIPPED, SUFFIX, Model, load_model, read_header, shipped_names
+from tilesage.networks.files import BUILT_IN, SUFFIX, Model, built_in_names, load_model, read_header
 
 MOST_RUNS = 500
 OPEN_MODELS = 3  # kept in memory; each may be hundreds of megabytes
@@ -28,14 +28,14 @@ MOST_BYTES = 1 << 20  # of metrics in one answer
 
 @dataclass(frozen=True)
 class Run:
-    """A folder of a training."""
+    """The folder of a training, and the name by which visitors know it."""
 
     name: str
     folder: Path
 
 
 @dataclass(frozen=True)
-class Place:
+class ModelFile:
     """A model file and the name by which visitors know it."""
 
     name: str
@@ -44,7 +44,7 @@ class Place:
 
 
 class Library:
-    """Looks again whenever asked: trainings come and go while the server runs."""
+    """Finds runs and models, anew at every call: trainings come and go while the server runs."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -71,20 +71,20 @@ class Library:
         raise InputError("there is no run of this name")
 
     def models(self) -> list[dict[str, Any]]:
-        """Every model that may be named: those in the box, those of the runs, those of the given folders."""
-        return [entry for place in self._places() if (entry := _describe_model(place))]
+        """Every model that may be named: the built-in ones, those of the runs, those of the given folders."""
+        return [entry for file in self._model_files() if (entry := _describe_model(file))]
 
     def load_model(self, name: str, game: str) -> Model:
-        """The model of this name, or the one in the box for this game when the name is empty."""
+        """The model of this name, or the built-in one of this game when the name is empty."""
         if not name:
-            return self._kept(None, game)
-        for place in self._places():
-            if place.name == name:
-                return self._kept(place, game)
+            return self._opened(None, game)
+        for file in self._model_files():
+            if file.name == name:
+                return self._opened(file, game)
         raise InputError("there is no model of this name: GET /api/models lists them")
 
-    def _places(self) -> list[Place]:
-        places = [Place(name, "in the box", SHIPPED / f"{name}{SUFFIX}") for name in shipped_names()]
+    def _model_files(self) -> list[ModelFile]:
+        files = [ModelFile(name, "built-in", BUILT_IN / f"{name}{SUFFIX}") for name in built_in_names()]
         for run in self.runs():
             best = next(
                 (
@@ -95,24 +95,24 @@ class Library:
                 None,
             )
             if best:
-                places.append(Place(f"runs/{run.name}", "run", best))
+                files.append(ModelFile(f"runs/{run.name}", "run", best))
         for folder in self.settings.models:
             inside = folder.resolve()
             for path in sorted(folder.glob(f"*{SUFFIX}"))[:MOST_RUNS]:
                 if path.resolve().is_relative_to(inside):
-                    places.append(Place(f"{folder.name}/{path.name.removesuffix(SUFFIX)}", "file", path))
-        return places
+                    files.append(ModelFile(f"{folder.name}/{path.name.removesuffix(SUFFIX)}", "file", path))
+        return files
 
-    def _kept(self, place: Place | None, game: str) -> Model:
+    def _opened(self, file: ModelFile | None, game: str) -> Model:
         """Open a model, or find it open: many visitors share one."""
         with self.lock:
-            stamp = place.path.stat().st_mtime_ns if place else 0
-            key = (place.name if place else "", game, stamp)
+            stamp = file.path.stat().st_mtime_ns if file else 0
+            key = (file.name if file else "", game, stamp)
             if key not in self.open:
                 try:
-                    self.open[key] = load_model(place.path if place else None, game)
+                    self.open[key] = load_model(file.path if file else None, game)
                 except InputError as mistake:
-                    told = str(mistake).replace(str(place.path), place.name) if place else str(mistake)
+                    told = str(mistake).replace(str(file.path), file.name) if file else str(mistake)
                     raise InputError(told) from None
                 while len(self.open) > OPEN_MODELS:
                     self.open.pop(next(iter(self.open)))
@@ -134,20 +134,20 @@ def _is_run(folder: Path, inside: Path) -> bool:
     return (folder / "run.toml").is_file() or (folder / "metrics.jsonl").is_file()
 
 
-def _describe_model(place: Place) -> dict[str, Any] | None:
+def _describe_model(file: ModelFile) -> dict[str, Any] | None:
     try:
-        _, metadata, _ = read_header(place.path)
+        _, metadata, _ = read_header(file.path)
         training = json.loads(metadata.get("training", "{}"), parse_constant=lambda _: None)
     except (InputError, ValueError):
         return None
     mean = training.get("mean") if isinstance(training, dict) else None
     network = metadata.get("network", "")
     return {
-        "name": place.name,
-        "title": f"{place.name} ({network})",
+        "name": file.name,
+        "title": f"{file.name} ({network})",
         "game": metadata.get("game", ""),
         "network": network,
-        "from": place.origin,
+        "from": file.origin,
         "mean": mean if isinstance(mean, (int, float)) else None,
     }
 

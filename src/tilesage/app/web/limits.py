@@ -1,8 +1,8 @@
 """What one visitor may ask for, so that nobody's flood, nonsense or long thought is felt by the others.
 
-Work goes through an `EngineRoom`: each visitor has a lane, and of each lane at most one job is inside. A visitor who
+Work goes through a `WorkerPool`: each visitor has a queue, and of each queue at most one job runs. A visitor who
 sends a thousand requests waits behind their own, not in front of everyone else's. A thread cannot be interrupted, so
-a job that nobody waits for any more stays inside its lane until it is done.
+a job that nobody waits for any more holds its queue until it is done.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ BODY_SECONDS = 10.0
 MOST_MOVES = 120_000  # of a game that is resumed or replayed; no game of 2048 has been longer
 MESSAGES_A_SECOND = 60.0
 MESSAGES_AT_ONCE = 120.0
-ERRORS_FORGIVEN = 40  # refused messages, after which a visitor is shown the door
-QUEUE = 12  # jobs that one visitor may have waiting
+ERRORS_FORGIVEN = 40  # refused messages, after which a visitor is disconnected
+MOST_WAITING = 12  # jobs that one visitor may have in the queue
 UNSEEN_FRAMES = 6  # a watcher who does not look is not played to
 BOARD_CHARACTERS = 400
 
@@ -58,41 +58,42 @@ class Bucket:
         return 0.0 if self.level >= 0 else -self.level / self.rate
 
 
-class Lane:
-    """One visitor's place in the queue."""
+class VisitorQueue:
+    """The jobs of one visitor, of which one runs at a time."""
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
-        self.waiting = 0  # jobs, the one inside included
+        self.waiting = 0  # jobs, the one that runs included
 
     def leave(self) -> None:
         self.waiting -= 1
 
 
-class EngineRoom:
-    """A few threads for the engine; first come, first served among visitors, one job each."""
+class WorkerPool:
+    """A few threads that run the jobs of all visitors: first come, first served, one job of each at a time."""
 
     def __init__(self, threads: int, name: str) -> None:
-        self.pool = ThreadPoolExecutor(threads, thread_name_prefix=f"tilesage-{name}")
-        self.seats = asyncio.Semaphore(threads)
+        self.executor = ThreadPoolExecutor(threads, thread_name_prefix=f"tilesage-{name}")
+        self.free_threads = asyncio.Semaphore(threads)
 
-    async def run(self, lane: Lane, job: Callable[[], T]) -> T:
-        if lane.waiting >= QUEUE:
+    async def run(self, queue: VisitorQueue, job: Callable[[], T]) -> T:
+        """The result of the job, once its turn came; Busy when this visitor has too many waiting."""
+        if queue.waiting >= MOST_WAITING:
             raise Busy
         with ExitStack() as held:
-            lane.waiting += 1
-            held.callback(lane.leave)
-            await lane.turn.acquire()
-            held.callback(lane.turn.release)
-            await self.seats.acquire()
-            held.callback(self.seats.release)
-            work = asyncio.get_running_loop().run_in_executor(self.pool, job)
+            queue.waiting += 1
+            held.callback(queue.leave)
+            await queue.turn.acquire()
+            held.callback(queue.turn.release)
+            await self.free_threads.acquire()
+            held.callback(self.free_threads.release)
+            work = asyncio.get_running_loop().run_in_executor(self.executor, job)
             # Given up when the thread is done, even if the visitor has gone, or asked for something else, by then.
             work.add_done_callback(partial(_done, held.pop_all()))
             return await asyncio.shield(work)
 
     def close(self) -> None:
-        self.pool.shutdown(wait=False, cancel_futures=True)
+        self.executor.shutdown(wait=False, cancel_futures=True)
 
 
 def _done(held: ExitStack, work: asyncio.Future[Any]) -> None:

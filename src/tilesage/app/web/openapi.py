@@ -30,7 +30,7 @@ BOARD = _text(
     "2 4 8 16 0 0 2 4 0 0 0 2 0 0 0 0",
 )
 AGENT = _text("best, greedy, expectimax:2, expectimax:200ms, mcts:400, rollouts:100 …", 40, "best")
-MODEL = _text("A name of /api/models; empty for the one that ships with the game.", 200, "")
+MODEL = _text("A name of /api/models; empty for the built-in one of the game.", 200, "")
 SEED: Schema = {"type": "integer", "minimum": 0, "maximum": 2**53, "example": 1}
 RECORDED: dict[str, Schema] = {
     "record": _text("One line of a records file.", RECORDS_BYTES),

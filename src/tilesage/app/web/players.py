@@ -1,4 +1,4 @@
-"""Agents as visitors meet them: named by a word, limited in how long they may think."""
+"""The agents that visitors may name, limited in how long they may think, and compiled once for all visitors."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import math
 import threading
 import time
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tilesage import games
 from tilesage.app.web.library import Library
+from tilesage.core.compiler import shared
 from tilesage.core.errors import InputError
 from tilesage.evaluation.playing import Playing
 from tilesage.games import State
 from tilesage.networks.files import Model
-from tilesage.search.agents import Agent, make_agent, needs_model
+from tilesage.search.agents import Agent, CompiledAgent, make_agent, needs_model
 from tilesage.search.agents import agent as find_agent
 from tilesage.search.python_players import AgentError
 from tilesage.search.specs import parse_spec
@@ -49,13 +51,13 @@ class Thought(NamedTuple):
     seconds: float
 
 
-def check_agent(text: str, think_seconds: float, guests: Collection[str] = ()) -> str:
-    """The agent's word, if it is one and thinks within the limits. `guests` are players that the server was given.
+def check_agent(text: str, think_seconds: float, named_at_start: Collection[str] = ()) -> str:
+    """The text of an agent, if it thinks within the limits, or is one of those that were named at the server's start.
 
     >>> check_agent("expectimax:2", 2.0)
     'expectimax:2'
     """
-    if text in guests:
+    if text in named_at_start:
         return text
     spec = parse_spec(text)
     if set(spec.options) - OPTIONS:
@@ -80,10 +82,12 @@ class Player:
         self.playing: Playing | None = None  # compiled when somebody watches at full speed
 
     def values(self, state: State) -> list[float | None]:
+        """The expected final score of each action; None where it is not legal, or the agent has no opinion."""
         with self._asked():
             return _finite(self.agent.values(state, self.memory))
 
     def choose(self, state: State) -> int:
+        """The move that the agent makes here."""
         with self._asked():
             return self.agent.choose(state, self.memory)
 
@@ -117,24 +121,29 @@ def _finite(values: list[float | None]) -> list[float | None]:
     return [value if value is not None and math.isfinite(value) else None for value in values]
 
 
-class Cast:
-    """The agents asked for lately: compiled once, shared by all, each visitor with a memory of their own."""
+class AgentCache:
+    """The agents asked for lately: shared by all visitors, each of whom has a memory of their own."""
 
     def __init__(self, library: Library) -> None:
         self.library, self.lock = library, threading.Lock()
         self.agents: dict[tuple[str, str, Model | None], Agent] = {}
-        self.guests = {text: threading.Lock() for text in library.settings.agents}
+        self.named_at_start = {text: threading.Lock() for text in library.settings.agents}
 
     def player(self, game: str, spec: str, model: str) -> Player:
-        """The agent of this word; a model is opened only for those who read one."""
-        turn = self.guests.get(spec)
+        """The agent of this text; a model is opened only for those who read one."""
+        turn = self.named_at_start.get(spec)
         known = self.library.load_model(model, game) if turn is None and needs_model(spec) else None
         with self.lock:
             key = (spec, game, known)
             rules = known.game if known else games.get(game)
             make = find_agent if turn else make_agent
-            agent = self.agents.pop(key, None) or make(spec, rules, known)
+            agent = self.agents.pop(key, None) or _with_shared_code(make(spec, rules, known))
             self.agents[key] = agent  # the newest last
             while len(self.agents) > MOST_AGENTS:
                 self.agents.pop(next(iter(self.agents)))
         return Player(spec, agent, turn or contextlib.nullcontext())
+
+
+def _with_shared_code(agent: Agent) -> Agent:
+    """An agent that is made once more is not compiled once more."""
+    return replace(agent, decide=shared(agent.decide)) if isinstance(agent, CompiledAgent) else agent

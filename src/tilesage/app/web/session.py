@@ -1,6 +1,6 @@
 """One visitor's game, and a position as the page is told of it.
 
-A game is its start (a seed, or a board that was set up) and the actions since: that is what a seat keeps and what
+A game is its start (a seed, or a board that was set up) and the actions since: that is what a session keeps and what
 the page keeps, so either can bring the game back.
 """
 
@@ -61,7 +61,7 @@ def position(state: State) -> dict[str, Any]:
     }
 
 
-class Seat:
+class Session:
     """A visitor's own game on the Play tab."""
 
     def __init__(self) -> None:
@@ -81,6 +81,7 @@ class Seat:
         return self.told()
 
     def move(self, action: int) -> dict[str, Any]:
+        """Make a move: the new position, and what the page needs to animate it."""
         old = self._now()
         if len(self.actions) >= MOST_MOVES:
             raise InputError(f"a game has at most {MOST_MOVES} moves here")
@@ -96,6 +97,7 @@ class Seat:
         return told
 
     def undo(self) -> dict[str, Any]:
+        """Take one move back."""
         if not self.actions:
             raise InputError("there is no move to take back")
         self.actions.pop()
@@ -106,6 +108,7 @@ class Seat:
         return self.told()
 
     def told(self) -> dict[str, Any]:
+        """The position for the page, with the start from which the game can be played again."""
         return {**position(self._now()), "seed": str(self.seed), "board": self.board}
 
     def _now(self) -> State:

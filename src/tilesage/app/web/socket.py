@@ -38,11 +38,11 @@ from tilesage.app.web.limits import (
     Bucket,
     Busy,
     Gone,
-    Lane,
+    VisitorQueue,
 )
 from tilesage.app.web.replays import Replay, find_mistakes, play_one
-from tilesage.app.web.server_state import Shop
-from tilesage.app.web.session import Seat, position
+from tilesage.app.web.server_state import ServerState
+from tilesage.app.web.session import Session, position
 from tilesage.app.web.watching import Watcher
 from tilesage.core.errors import InputError
 
@@ -54,10 +54,10 @@ SEND_SECONDS = 20.0  # a visitor who does not read for so long is gone
 class Visitor:
     """One connection: its game, its watched game, its thought."""
 
-    def __init__(self, shop: Shop, socket: WebSocket) -> None:
-        self.shop, self.socket = shop, socket
-        self.seat, self.lane, self.thinking = Seat(), Lane(), Lane()
-        self.watcher = Watcher(shop.thinkers, self._send)
+    def __init__(self, server: ServerState, socket: WebSocket) -> None:
+        self.server, self.socket = server, socket
+        self.session, self.queue, self.thought_queue = Session(), VisitorQueue(), VisitorQueue()
+        self.watcher = Watcher(server.thinkers, self._send)
         self.sending = asyncio.Lock()
         self.thought: asyncio.Task[None] | None = None
         self.errors = 0
@@ -74,7 +74,7 @@ class Visitor:
             await self.socket.close(1008, "too many wrong messages")
         except (Gone, WebSocketDisconnect, RuntimeError):
             return
-        except asyncio.CancelledError:  # the house closes while a flood is still being let in slowly
+        except asyncio.CancelledError:  # the server ends while a flood is still being let in slowly
             return
         finally:
             self.watcher.close()
@@ -89,17 +89,17 @@ class Visitor:
             fields = Fields.parse(text)
             number = fields.whole("id", 0, 2**53, 0)
             what = fields.text("do", 40)
-            if what not in DEEDS and what not in THOUGHTS:
-                raise InputError(f"do must be one of {', '.join([*DEEDS, *THOUGHTS])}")
+            if what not in COMMANDS and what not in QUESTIONS:
+                raise InputError(f"do must be one of {', '.join([*COMMANDS, *QUESTIONS])}")
         except InputError as nonsense:  # no page of ours sends this
             self.errors += 1
             await self._send({"id": number, "error": str(nonsense)})
             return
-        if what in THOUGHTS:
-            self._think(number, THOUGHTS[what], fields)
+        if what in QUESTIONS:
+            self._think(number, QUESTIONS[what], fields)
             return
         try:
-            answer = await DEEDS[what](self, fields)
+            answer = await COMMANDS[what](self, fields)
         except (InputError, Busy) as error:
             answer = {"error": str(error) or "too many requests at once"}
         if answer is not None:
@@ -139,30 +139,30 @@ class Visitor:
         game = fields.choice("game", games.names())
         seed = None if fields.data.get("seed") is None else fields.seed(0)
         board = fields.maybe_text("board", BOARD_CHARACTERS)
-        return await self.shop.quick.run(self.lane, lambda: self.seat.open(game, seed, board))
+        return await self.server.movers.run(self.queue, lambda: self.session.open(game, seed, board))
 
     async def resume(self, fields: Fields) -> Answer:
         game, seed = fields.choice("game", games.names()), fields.seed(0)
         board, actions = fields.maybe_text("board", BOARD_CHARACTERS), fields.text("actions", MOST_MOVES)
-        return await self.shop.thinkers.run(self.lane, lambda: self.seat.open(game, seed, board, actions))
+        return await self.server.thinkers.run(self.queue, lambda: self.session.open(game, seed, board, actions))
 
     async def move(self, fields: Fields) -> Answer:
         action = fields.whole("action", 0, 3)
-        return await self.shop.quick.run(self.lane, lambda: self.seat.move(action))
+        return await self.server.movers.run(self.queue, lambda: self.session.move(action))
 
     async def read(self, fields: Fields) -> Answer:
         game, board = fields.choice("game", games.names()), fields.text("board", BOARD_CHARACTERS)
         return position(games.get(game).parse(board))
 
     async def undo(self, fields: Fields) -> Answer:
-        return await self.shop.quick.run(self.lane, self.seat.undo)
+        return await self.server.movers.run(self.queue, self.session.undo)
 
     async def ask(self, fields: Fields) -> Answer:
-        state = self.seat.state
+        state = self.session.state
         if state is None or state.over:
             raise InputError("there is no move to advise on")
-        player = await self.shop.player(self.thinking, state.game.name, fields)
-        thought = await self.shop.thinkers.run(self.thinking, lambda: player.think(state))
+        player = await self.server.player(self.thought_queue, state.game.name, fields)
+        thought = await self.server.thinkers.run(self.thought_queue, lambda: player.think(state))
         return {
             "values": thought.values,
             "best": thought.best,
@@ -177,7 +177,7 @@ class Visitor:
             fields.number("speed", 0, 1000),
             fields.flag("paused"),
         )
-        player = await self.shop.player(self.watcher.lane, game, fields)
+        player = await self.server.player(self.watcher.queue, game, fields)
         return self.watcher.start(game, player, seed, speed, paused)
 
     async def control(self, fields: Fields) -> Answer:
@@ -196,22 +196,22 @@ class Visitor:
 
     async def demo(self, fields: Fields) -> Answer:
         game = fields.choice("game", games.names())
-        player = await self.shop.player(self.thinking, game, fields)
-        return await play_one(player, game, lambda job: self.shop.thinkers.run(self.thinking, job))
+        player = await self.server.player(self.thought_queue, game, fields)
+        return await play_one(player, game, lambda job: self.server.thinkers.run(self.thought_queue, job))
 
     async def mistakes(self, fields: Fields) -> Answer:
-        run = self.shop.thinkers.run
-        replay = await run(self.thinking, lambda: Replay.of(fields))
-        player = await self.shop.player(self.thinking, replay.game, fields)
+        run = self.server.thinkers.run
+        replay = await run(self.thought_queue, lambda: Replay.of(fields))
+        player = await self.server.player(self.thought_queue, replay.game, fields)
 
         async def told(done: float) -> None:
             await self._send({"push": "replay.progress", "done": done})
 
-        found = await find_mistakes(replay, player, lambda job: run(self.thinking, job), told)
+        found = await find_mistakes(replay, player, lambda job: run(self.thought_queue, job), told)
         return {"mistakes": found}
 
 
-DEEDS: dict[str, Callable[[Visitor, Fields], Awaitable[Answer | None]]] = {
+COMMANDS: dict[str, Callable[[Visitor, Fields], Awaitable[Answer | None]]] = {
     "play.new": Visitor.new,
     "play.resume": Visitor.resume,
     "play.move": Visitor.move,
@@ -223,7 +223,7 @@ DEEDS: dict[str, Callable[[Visitor, Fields], Awaitable[Answer | None]]] = {
     "watch.seen": Visitor.seen,
     "watch.record": Visitor.record,
 }
-THOUGHTS: dict[str, Callable[[Visitor, Fields], Awaitable[Answer]]] = {
+QUESTIONS: dict[str, Callable[[Visitor, Fields], Awaitable[Answer]]] = {
     "play.ask": Visitor.ask,
     "replay.demo": Visitor.demo,
     "replay.mistakes": Visitor.mistakes,
@@ -231,14 +231,14 @@ THOUGHTS: dict[str, Callable[[Visitor, Fields], Awaitable[Answer]]] = {
 
 
 async def socket(websocket: WebSocket) -> None:
-    """Let a visitor in, unless the house is full."""
-    shop: Shop = websocket.app.state.shop
-    if shop.visitors >= shop.settings.visitors:
+    """Let a visitor in, unless the server has as many as it takes."""
+    server: ServerState = websocket.app.state.server
+    if server.visitors >= server.settings.visitors:
         await websocket.close(1013, "too many visitors")
         return
-    shop.visitors += 1
+    server.visitors += 1
     try:
         await websocket.accept()
-        await Visitor(shop, websocket).serve()
+        await Visitor(server, websocket).serve()
     finally:
-        shop.visitors -= 1
+        server.visitors -= 1

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tilesage.app.web.limits import UNSEEN_FRAMES, Busy, EngineRoom, Gone, Lane
+from tilesage.app.web.limits import UNSEEN_FRAMES, Busy, Gone, VisitorQueue, WorkerPool
 from tilesage.app.web.players import Player
 from tilesage.app.web.session import LETTERS, position, start_state
 from tilesage.core.errors import InputError
@@ -24,8 +24,8 @@ from tilesage.drawing.motions import compact, motions
 from tilesage.games import State
 
 FRAMES_A_SECOND = 30.0
-SLICE_SECONDS = 0.02  # of full speed before the thread is handed to the next visitor
-LONGEST_STRETCH = 1 << 15  # moves
+BATCH_SECONDS = 0.02  # of full speed before the thread is handed to the next visitor
+MOST_IN_A_BATCH = 1 << 15  # moves
 PAUSE_AT_THE_END = 1.5  # seconds in which a finished game can be seen, at slow speeds
 SLOW = 10.0  # moves a second up to which it matters
 log = logging.getLogger("tilesage.web")
@@ -34,7 +34,7 @@ Push = Callable[[dict[str, Any]], Awaitable[None]]
 
 @dataclass
 class Played:
-    """What a stretch of play gave: the last move in full, the others by their number."""
+    """What a batch of moves gave: the last move in full, the others by their number."""
 
     before: State
     action: int
@@ -59,10 +59,10 @@ class Watched:
 
 
 class Watcher:
-    """One visitor's Watch tab."""
+    """One visitor's Watch tab: the game that an agent plays there, and how fast it is shown."""
 
-    def __init__(self, room: EngineRoom, push: Push) -> None:
-        self.room, self.push, self.lane = room, push, Lane()
+    def __init__(self, pool: WorkerPool, push: Push) -> None:
+        self.pool, self.push, self.queue = pool, push, VisitorQueue()
         self.watched: Watched | None = None
         self.speed, self.paused, self.steps = 1.0, True, 0
         self.frame = self.seen = 0
@@ -71,6 +71,7 @@ class Watcher:
         self.task: asyncio.Task[None] | None = None
 
     def start(self, game: str, player: Player, seed: int, speed: float, paused: bool) -> dict[str, Any]:
+        """A new game; further ones follow with the next seeds."""
         self.watched = Watched(game, player, seed, start_state(game, seed, None))
         self.steps = 0
         self.control(speed, paused)
@@ -79,16 +80,19 @@ class Watcher:
         return {**position(self.watched.state), "seed": str(seed)}
 
     def control(self, speed: float, paused: bool) -> None:
+        """`speed` in moves a second; 0 is as fast as it goes."""
         self.speed, self.paused = speed, paused
         self.recent.clear()
         self.wake.set()
 
     def step(self) -> None:
+        """Pause, and play one move."""
         self._now()
         self.paused, self.steps = True, min(self.steps + 1, 10)
         self.wake.set()
 
     def acknowledge(self, frame: int) -> None:
+        """The visitor has seen this frame: more may be sent."""
         self.seen = max(self.seen, min(frame, self.frame))
         self.wake.set()
 
@@ -128,8 +132,8 @@ class Watcher:
                     await self._next_game(now)
                     continue
                 many = not stepping and (self.speed == 0 or self.speed > FRAMES_A_SECOND)
-                batch = max(1, round(self.speed / FRAMES_A_SECOND)) if self.speed else LONGEST_STRETCH
-                played = await self.room.run(self.lane, partial(_stretch, now, batch if many else 1))
+                batch = max(1, round(self.speed / FRAMES_A_SECOND)) if self.speed else MOST_IN_A_BATCH
+                played = await self.pool.run(self.queue, partial(_play_batch, now, batch if many else 1))
             except Exception as error:
                 await self._failed(error)
                 continue
@@ -186,8 +190,8 @@ class Watcher:
         await self.push({"push": "watch", **position(state), **more, **tally})
 
 
-def _stretch(now: Watched, most: int) -> Played:
-    """Play up to `most` moves, or as many as fit in a slice; values only for the last, which is seen."""
+def _play_batch(now: Watched, most: int) -> Played:
+    """Play up to `most` moves, or as many as fit in a batch; values only for the last, which is seen."""
     began = time.perf_counter()
     if most == 1:
         before = now.state
@@ -195,7 +199,7 @@ def _stretch(now: Watched, most: int) -> Played:
         now.state, actions, values = before.play(thought.best), bytes([thought.best]), thought.values
         seconds = thought.seconds
     else:
-        before, now.state, actions = now.player.run(now.state, most, SLICE_SECONDS)
+        before, now.state, actions = now.player.run(now.state, most, BATCH_SECONDS)
         seconds = time.perf_counter() - began
         values = now.player.values(before)
     now.actions += [LETTERS[action] for action in actions]

@@ -30,11 +30,11 @@ BEST = {"2048": {"walls": walls.NAME}}  # by game: the parts for which the box h
 
 def practice_wanted(spec: Spec, game: Game) -> tuple[Part, Model] | None:
     """What a player is to hand over, and to which model: block=FILE or walls=FILE; `best` has the box's."""
-    from tilesage.networks.files import SHIPPED, SUFFIX, load_model
+    from tilesage.networks.files import BUILT_IN, SUFFIX, load_model
 
     wanted = {part.name: spec.options[part.name] for part in PARTS if part.name in spec.options}
     if not wanted and spec.best:
-        wanted = {part: str(SHIPPED / f"{name}{SUFFIX}") for part, name in BEST.get(game.name, {}).items()}
+        wanted = {part: str(BUILT_IN / f"{name}{SUFFIX}") for part, name in BEST.get(game.name, {}).items()}
     if not wanted:
         return None
     part = next(part for part in PARTS if part.name in wanted)
