@@ -83,9 +83,9 @@ def trainers(command: Command) -> contextlib.AbstractContextManager[Maker]:
     from tilesage.learning.trainer import make_trainer
 
     if command.on == "ray":
-        from tilesage.cluster.training import together
+        from tilesage.cluster.training import trainers_on_ray
 
-        return together(command.nodes, command.merge_seconds, command.ray_address)
+        return trainers_on_ray(command.nodes, command.merge_seconds, command.ray_address)
     if command.ray_address or command.nodes != 1:
         raise InputError("--nodes and --ray-address go with --on ray")
     return contextlib.nullcontext(make_trainer)

@@ -358,9 +358,7 @@ def find_model(source: os.PathLike[str] | str | None, game: str | None = None) -
     if path.parent == Path(".") and built_in_path.exists():
         return built_in_path
     names = ", ".join(built_in_names()) or "none"
-    raise InputError(
-        f"no model {str(source)!r}: give a file, a run folder, or a built-in one ({names})"
-    )
+    raise InputError(f"no model {str(source)!r}: give a file, a run folder, or a built-in one ({names})")
 
 
 def built_in_names() -> list[str]:
