@@ -2,7 +2,7 @@
 
 Every mutant is one change in one place of the rule books of the games or of the referee: another comparison, another
 operator, a number one off, a condition turned round. It runs in a process of its own, with the compiler off, against
-the tests of its room. A mutant that passes them all survived: the tests are blind there, or the change means nothing.
+the tests of its package. A mutant that passes them all survived: the tests miss it, or it means nothing.
 
     python scripts/mutants.py                               # all of them, for hours
     python scripts/mutants.py --workers 16 --part 1/3       # the first third, sixteen at a time
@@ -50,11 +50,11 @@ FILES = {
     "games/fibonacci.py": GAMES,
     "games/threes.py": GAMES_OF_THREES,
     "games/threes_phone.py": GAMES_OF_THREES,
-    "records/lines.py": REFEREE,
+    "records/notation.py": REFEREE,
     "records/replay.py": REFEREE,
     "records/rulebooks.py": REFEREE,
     "records/referee.py": REFEREE,
-    "records/own_rules.py": ["tests/games/test_plugins.py"],
+    "records/by_game_rules.py": ["tests/games/test_plugins.py"],
 }
 COMPARISONS = {
     ast.Lt: ast.LtE,

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from tilesage import games
-from tilesage.cluster.connection import OwnWords, join, need_ray
+from tilesage.cluster.connection import OutputOfOneThread, join, need_ray
 from tilesage.cluster.evaluate import evaluate_on_ray, order_of
 from tilesage.cluster.training import NO_LIMIT, RayTrainer, trainers_on_ray
 from tilesage.cluster.trials import sweep_on_ray
@@ -362,7 +362,7 @@ def test_trials_on_a_cluster_are_those_of_one_machine(head: str, tmp_path: Path)
 
 
 def test_what_other_threads_say_stays_out_of_the_result(capsys: pytest.CaptureFixture[str]) -> None:
-    with contextlib.redirect_stdout(OwnWords(sys.stdout)):
+    with contextlib.redirect_stdout(OutputOfOneThread(sys.stdout)):
         thread = threading.Thread(target=print, args=("a node has died",))
         thread.start()
         thread.join()

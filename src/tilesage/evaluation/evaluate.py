@@ -25,7 +25,7 @@ from tilesage.core.compiler import Array, compiled
 from tilesage.core.errors import InputError
 from tilesage.evaluation.playing import COLUMNS, LARGEST, LONGEST_GAME, MOVES, SCORE, Playing, chance_in, dealer_of
 from tilesage.games import Game, State
-from tilesage.records.lines import notation_of
+from tilesage.records.notation import notation_of
 from tilesage.records.record import Place, Record, Slide, worth
 from tilesage.records.statistics import Statistics
 from tilesage.search.agents import Agent

@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING
 
 from tilesage.core.errors import InputError
 from tilesage.records.fairness import Group, Test, cell_tests, grouped_test
-from tilesage.records.lines import HEAD, Line, guess_game, open_records, read_lines
+from tilesage.records.notation import HEAD, Line, guess_game, open_records, read_lines
 from tilesage.records.replay import Fault, Referee
 from tilesage.records.rulebooks import BOOKS, Chance, Question
 from tilesage.records.statistics import TABLES, Statistics
 
 if TYPE_CHECKING:
-    from tilesage.records.own_rules import OwnReferee
+    from tilesage.records.by_game_rules import RefereeByGameRules
 
 COURSE_GAMES = ("threes",)  # for which the course gives points
 COURSE_RECORDS = 1000  # the course's judge wants at least so many
@@ -161,13 +161,13 @@ def judge(
     )
 
 
-def referee_of(game: str, parameters: Mapping[str, float]) -> Referee | OwnReferee:
+def referee_of(game: str, parameters: Mapping[str, float]) -> Referee | RefereeByGameRules:
     """Who judges this game: a rule book, or else its own rules."""
     if game in BOOKS:
         return Referee(game, **parameters)
-    from tilesage.records.own_rules import OwnReferee
+    from tilesage.records.by_game_rules import RefereeByGameRules
 
-    return OwnReferee(game, **parameters)
+    return RefereeByGameRules(game, **parameters)
 
 
 def processes_for(size: int) -> int:

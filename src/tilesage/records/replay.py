@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tilesage.records.lines import HEAD, MARKS, SYMBOLS, TAIL
+from tilesage.records.notation import HEAD, MARKS, SYMBOLS, TAIL
 from tilesage.records.rulebooks import BITS, INDEX, TILE, Chance, rule_book, turned
 
 ACTIONS = {"U": 0, "R": 1, "D": 2, "L": 3}

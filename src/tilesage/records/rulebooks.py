@@ -1,6 +1,6 @@
 """The referee's own rule books: slides and the dealing of tiles, sharing nothing with the engine.
 
-A game without a book here is judged by its own rules (own_rules.py), and the verdict says so.
+A game without a book here is judged by its own rules (by_game_rules.py), and the verdict says so.
 
 A board is four lines, a line is four tile indices of six bits each; what a slide does to a line is worked out once
 and kept in a dictionary.
@@ -16,7 +16,7 @@ from inspect import signature
 from typing import Protocol
 
 from tilesage.core.errors import InputError
-from tilesage.records.lines import NOTATIONS, SYMBOLS
+from tilesage.records.notation import NOTATIONS, SYMBOLS
 
 BITS = 6  # of a tile
 TILE, LINE = (1 << BITS) - 1, (1 << 4 * BITS) - 1

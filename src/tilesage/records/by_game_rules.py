@@ -34,13 +34,13 @@ def _as_told(situation: tuple[int, ...]) -> Mapping[int, float]:
 
 
 QUESTIONS = (
-    Question("own cells", "cell", "cells as likely as the rules of the game say", _as_told),
+    Question("cells by the rules", "cell", "cells as likely as the rules of the game say", _as_told),
     Question("tiles", "tile", "tiles as likely as the rules of the game say", _as_told),
     Question("hints", "draw", "hints as likely as the rules of the game say", _as_told),
 )
 
 
-class OwnReferee:
+class RefereeByGameRules:
     """Judges lines as `Referee` does, by the rules of the game itself."""
 
     independent = False
@@ -54,7 +54,7 @@ class OwnReferee:
     def judge(self, line: str) -> Outcome:
         """Play the game of a line again; a Fault says what is wrong with it."""
         frame, check = framed(line)
-        replay, number = OwnReplay(self), 0
+        replay, number = ReplayByGameRules(self), 0
         try:
             for number, action in enumerate(parse_moves(self.game.name, line[frame.at : frame.end]), 1):
                 replay.play(number, action)
@@ -83,10 +83,10 @@ class Landed:
     share: float
 
 
-class OwnReplay:
+class ReplayByGameRules:
     """One game while it is played again."""
 
-    def __init__(self, referee: OwnReferee) -> None:
+    def __init__(self, referee: RefereeByGameRules) -> None:
         self.game, self.chance, self.starters = referee.game, referee.chance, referee.starters
         self.board = self.aux = np.uint64(0)
         self.supply = Supply(self.game)
