@@ -79,6 +79,7 @@ class OutputOfOneThread:
         self.output, self.owner = output, threading.current_thread()
 
     def write(self, text: str) -> int:
+        """To standard output from the one thread, to standard error from others."""
         return int((self.output if threading.current_thread() is self.owner else sys.stderr).write(text))
 
     def __getattr__(self, name: str) -> Any:

@@ -124,6 +124,7 @@ class Traffic:
     touched: list[float] = field(default_factory=list)  # share of entries in each common change
 
     def summary(self) -> dict[str, Any]:
+        """The figures of `--json`."""
         seconds = self.seconds or 1.0
         return {
             "rounds": self.rounds,
@@ -292,15 +293,18 @@ class RayTrainer:
         return self.round - 2 if self.running else self.round - 1
 
     def begin_phase(self, coherent: bool, soften: bool = False) -> None:
+        """Refused: phases are for one machine."""
         raise InputError("--phases is for one machine: on Ray train with one rule, then go on from its model")
 
     def average(self, afresh: bool = False) -> None:
         """Nothing: the average of the copies is the network."""
 
     def weights(self) -> Array:
+        """A copy of the common weights."""
         return self._weights.copy()
 
     def state(self) -> dict[str, Array]:
+        """What a checkpoint keeps: the common copy, and the time that it took."""
         seconds = np.array([self.spent + self.traffic.seconds])
         return {"weights": self._weights, "memory": self.memory, "seconds": seconds}
 
@@ -320,6 +324,7 @@ class RayTrainer:
 
 
 def check_settings(config: TrainConfig, nodes: int, merge_seconds: float) -> None:
+    """Refuse settings with which copies of a network cannot be averaged."""
     if nodes < 1 or not merge_seconds > 0:
         raise InputError("--nodes is a whole number from 1 on, --merge-seconds a time above 0")
     if config.phases:

@@ -95,9 +95,11 @@ class ReplayByGameRules:
 
     @property
     def begun(self) -> bool:
+        """Are all tiles of the start on the board?"""
         return self.placements >= self.game.starting_tiles
 
     def play(self, number: int, action: Action) -> None:
+        """The next action, which is number `number` of the record."""
         if isinstance(action, Slide):
             self.slide(number, action)
         elif self.begun:
@@ -106,6 +108,7 @@ class ReplayByGameRules:
             self.place_first(number, action)
 
     def slide(self, number: int, slide: Slide) -> None:
+        """A slide: is it due and legal, and is its reward right?"""
         if not self.begun:
             raise Fault(number, f"a game of {self.game.name} starts with {self.game.starting_tiles} placements")
         if self.slid:
@@ -136,6 +139,7 @@ class ReplayByGameRules:
         self.earn(number, place)
 
     def place(self, number: int, place: Place) -> None:
+        """A new tile after a slide: is it due, and may it land there?"""
         if not self.slid:
             raise Fault(number, "a slide is due, but a placement follows")
         outcomes = self.outcomes()
@@ -173,12 +177,14 @@ class ReplayByGameRules:
         return np.uint64(auxes[drawn])
 
     def hint_in(self, board: np.uint64, aux: np.uint64) -> tuple[int, ...]:
+        """The hint of a position, as indices."""
         if self.game.hint is None:
             return ()
         shown = self.game.write(board, aux)[1]["hint"]
         return tuple(self.game.tiles.index(int(tile)) for tile in shown.split("+"))
 
     def earn(self, number: int, place: Place) -> None:
+        """Check and count what a placement earns."""
         earned = worth(self.game, place.tile)
         if place.reward != earned:
             raise Fault(number, f"the placement earns {earned}, the record says {place.reward}")
@@ -213,5 +219,6 @@ class ReplayByGameRules:
                 raise Fault(number, f"the game stops here while {name} is legal")
 
     def outcome(self, ms: int) -> Outcome:
+        """What came of the whole game."""
         largest = int(self.game.rules.largest(self.board, self.aux))
         return Outcome(self.score, largest, self.slides, self.placements, ms, self.slide_ms, self.placement_ms)

@@ -69,14 +69,17 @@ class Verdict:
 
     @property
     def unfair(self) -> list[Test]:
+        """The tests of chance that failed."""
         return [test for test in self.tests if test.p < self.significance]
 
     @property
     def ok(self) -> bool:
+        """Were all games by the rules, and was chance fair?"""
         return not self.reason and not self.unfair
 
     @property
     def fast_enough(self) -> bool:
+        """Was the player as fast as it was to be?"""
         return self.expected_ops is None or self.statistics.ops >= self.expected_ops
 
     @property
@@ -94,6 +97,7 @@ class Verdict:
         return "\n".join(_report(self, TABLES[table]))
 
     def json(self) -> dict[str, object]:
+        """The figures of `--json`."""
         ops = self.statistics.ops
         return {
             "file": self.file,
