@@ -8,6 +8,7 @@ A state is a circle, an afterstate a dot, a move a line, chance a dashed line; w
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -310,10 +311,13 @@ PICTURES: tuple[Callable[[], Drawing], ...] = (
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    check = parser.parse_args().check
     old = []
     for picture in PICTURES:
         path, text = FOLDER / f"{picture.__name__}.svg", picture().svg()
-        if "--check" in sys.argv:
+        if check:
             if not path.exists() or path.read_text(encoding="utf-8") != text:
                 old.append(path.name)
         else:

@@ -19,7 +19,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from web_support import launch, serving
 
-from tilesage import games, load_model, make_agent
+from tilesage import agent, game
 
 PATIENCE = 600_000  # milliseconds: a player may compile first, and a 32768 takes its time
 DESK = {"viewport": {"width": 1240, "height": 840}, "device_scale_factor": 1.5}
@@ -53,7 +53,7 @@ def phone(page: Page) -> None:
     expect(page.locator("#play-board")).to_have_attribute("data-palette", "threes")
     page.fill("#play-seed", "2")
     page.click("#play-seed-form button")
-    player, state = make_agent("greedy", games.get("threes"), load_model("threes")), games.get("threes").new(2)
+    player, state = agent("greedy", "threes"), game("threes").new(seed=2)
     while state.moves < MOVES:
         action = player.choose(state)
         state = state.play(action)

@@ -5,8 +5,8 @@ python scripts/draw_terminal.py docs/images/terminal.png
 
 from __future__ import annotations
 
+import argparse
 import io
-import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -68,6 +68,9 @@ def paint(canvas: ImageDraw.ImageDraw, segment: Segment, x: int, y: int) -> None
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("picture", type=Path)
+    target = parser.parse_args().picture
     console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", width=COLUMNS - 4, height=30)
     lines = console.render_lines(draw(scene(), console), pad=False)
     image = Image.new("RGB", (COLUMNS * WIDE * SCALE, ROWS * HIGH * SCALE), GROUND)
@@ -78,7 +81,7 @@ def main() -> None:
             paint(canvas, segment, x, y)
             x += segment.cell_length
     small = image.quantize(128, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-    small.save(sys.argv[1], optimize=True)
+    small.save(target, optimize=True)
 
 
 if __name__ == "__main__":

@@ -98,10 +98,8 @@ def main() -> None:
         return
     model = load_model(folder / "last.safetensors")
     out.parent.mkdir(parents=True, exist_ok=True)
-    importance, limit = (
-        visits_of(model, config, PLAYED),
-        LIMIT_OF_PRACTICE if chosen.game in PRACTICE_GAMES else LIMIT,
-    )
+    limit = LIMIT_OF_PRACTICE if chosen.game in PRACTICE_GAMES else LIMIT
+    importance = visits_of(model, config, PLAYED)
     save_model(model, out, packed=True, limit=limit, importance=importance)
     measured = measure(load_model(out), numbers, chosen.workers)
     training = {

@@ -2,7 +2,7 @@
 
 Every mutant is one change in one place of the rule books of the games or of the referee: another comparison, another
 operator, a number one off, a condition turned round. It runs in a process of its own, with the compiler off, against
-the tests of its package. A mutant that passes them all survived: the tests miss it, or it means nothing.
+the tests of its package. A mutant that passes them all survived: the tests are blind there, or it means nothing.
 
     python scripts/mutants.py                               # all of them, for hours
     python scripts/mutants.py --workers 16 --part 1/3       # the first third, sixteen at a time

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_search import tiny_model
+from small_models import tiny_model
 
 from tilesage import games
 from tilesage.core.errors import InputError

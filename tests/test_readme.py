@@ -27,7 +27,7 @@ def test_the_example_of_the_readme_runs() -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    assert len(result.stdout.splitlines()) == 5
+    assert len(result.stdout.splitlines()) == 6
 
 
 def test_the_passages_of_the_library_run(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from websockets.sync.client import ClientConnection, connect
 
 from tilesage import games
 from tilesage.games import State
@@ -86,3 +88,16 @@ def some_legal_letters(state: State, how_many: int) -> str:
         letters += LETTERS[action]
         state = state.play(action)
     return letters
+
+
+def talk(visitor: ClientConnection, what: str, **fields: Any) -> dict[str, Any]:
+    """Ask and wait for the answer, past what the server pushes."""
+    visitor.send(json.dumps({"id": 1, "do": what, **fields}))
+    while True:
+        answer: dict[str, Any] = json.loads(visitor.recv(timeout=60))
+        if "push" not in answer:
+            return answer
+
+
+def visiting(address: str, **options: Any) -> ClientConnection:
+    return connect(address.replace("http", "ws") + "/ws", **options)

@@ -15,9 +15,8 @@ from typing import Any
 
 import httpx
 import pytest
-from web_support import LETTERS, play_letters, save_small_models, serving, some_legal_letters
+from web_support import LETTERS, play_letters, save_small_models, serving, some_legal_letters, talk, visiting
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import ClientConnection, connect
 
 from tilesage import games
 from tilesage.app.web.fields import Fields
@@ -64,19 +63,6 @@ def web(address: str, home: Path) -> Iterator[httpx.Client]:
 
     with httpx.Client(base_url=address, timeout=60, event_hooks={"response": [nothing_leaks]}) as client:
         yield client
-
-
-def talk(visitor: ClientConnection, what: str, **fields: Any) -> dict[str, Any]:
-    """Ask and wait for the answer, past what the server pushes."""
-    visitor.send(json.dumps({"id": 1, "do": what, **fields}))
-    while True:
-        answer: dict[str, Any] = json.loads(visitor.recv(timeout=60))
-        if "push" not in answer:
-            return answer
-
-
-def visiting(address: str, **options: Any) -> ClientConnection:
-    return connect(address.replace("http", "ws") + "/ws", **options)
 
 
 def test_the_models_are_listed_by_name(web: httpx.Client) -> None:

@@ -265,7 +265,7 @@ def test_a_notebook_draws_lists_of_positions_side_by_side():
 
 
 def test_without_a_notebook_nothing_is_loaded():
-    code = "import sys, tilesage; print(sorted(name for name in sys.modules if 'views' in name or name == 'numba'))"
+    code = "import sys, tilesage; print(sorted(name for name in sys.modules if 'drawing' in name or name == 'numba'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from evaluation_support import figures
 from slow_search import Dice, choose_at_random
 
 from tilesage import games
 from tilesage.cli import main
 from tilesage.core.compiler import _Store
 from tilesage.core.random import seed_of
-from tilesage.evaluation.evaluate import Evaluation, LocalWorker, evaluate, records_of
+from tilesage.evaluation.evaluate import LocalWorker, evaluate, records_of
 from tilesage.games import State
 from tilesage.games.board import pack
 from tilesage.games.state import start_from
@@ -32,11 +33,6 @@ every_game = pytest.mark.parametrize("name", games.names())
 
 def random_player(name: str) -> Agent:
     return make_agent("random", games.get(name))
-
-
-def figures(evaluation: Evaluation) -> tuple[object, ...]:
-    s = evaluation.statistics
-    return s.games, s.total, s.squares, s.best, s.slides, s.ends
 
 
 @every_game

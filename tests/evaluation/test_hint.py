@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from slow_search import played_on
-from test_search import tiny_model
+from small_models import tiny_model
 
 from tilesage import games
 from tilesage.cli import main

@@ -154,7 +154,7 @@ def test_every_kind_of_player_plays_it(here, trained):
         "random",
         "greedy",
         "expectimax:2",
-        "expectimax:auto",
+        "expectimax:deep",
         "mcts:20,leaf=value",
         "rollouts:2",
         "mcts:20",
@@ -215,8 +215,8 @@ def test_it_is_on_the_page(here):
         ),
         (
             "from dataclasses import replace\nfrom tilesage.games import g2048\n"
-            "from tilesage.core.compiler import rule\nwhole = g2048.game()\n\n@rule\ndef spawn(after, aux, rng):\n"
-            "    return after + undefined_name, aux, 0, rng\n\n"
+            "from tilesage.core.compiler import compiled\nwhole = g2048.game()\n\n@compiled\n"
+            "def spawn(after, aux, rng):\n    return after + undefined_name, aux, 0, rng\n\n"
             "game = replace(whole, rules=whole.rules._replace(spawn=spawn))",
             "{file}, line 8: TypingError: ",
         ),

@@ -14,9 +14,9 @@ from unittest import mock
 
 import numpy as np
 from recording import play_game
-from tilesage.x.mutations import broken, broken_model, broken_tensors
-from tilesage.x.watch import Broken, through_the_door
 
+from hostile.mutations import broken, broken_model, broken_tensors
+from hostile.watch import Broken, through_the_door
 from tilesage import games
 from tilesage.core.errors import InputError
 from tilesage.learning.config import TrainConfig

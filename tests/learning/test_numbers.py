@@ -12,7 +12,8 @@ import pytest
 
 from tilesage import games
 from tilesage.core.errors import InputError
-from tilesage.evaluation.evaluate import chance_in, dice_in, evaluate
+from tilesage.evaluation.evaluate import evaluate
+from tilesage.evaluation.playing import chance_in, dice_in
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.cpu import CpuTrainer
 from tilesage.learning.trainer import Tally

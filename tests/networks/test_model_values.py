@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from slow_search import leaf
-from test_search import POSITIONS, tiny_model
+from small_models import POSITIONS, tiny_model
 
 from tilesage import games
 from tilesage.core.errors import InputError
@@ -22,7 +22,6 @@ from tilesage.networks.layout import layout_of
 from tilesage.networks.patterns import Network
 
 every_game = pytest.mark.parametrize("name", games.names())
-OVER = {"2048": "", "threes": " hint=1", "threes-phone": " hint=1"}
 
 
 def positions(name: str) -> list[State]:
@@ -33,7 +32,7 @@ def positions(name: str) -> list[State]:
     while not state.over and state.moves < 60:
         found.append(state)
         state = state.play(state.legal[0])
-    return [*found, game.parse("1313/3131/1313/3131" + OVER[name])]
+    return [*found, game.parse("1313/3131/1313/3131" + (" hint=1" if game.hint else ""))]
 
 
 def with_weights(network: Network, name: str, of: str = "afterstates") -> Model:

@@ -282,7 +282,7 @@ def test_names_and_times(game):
     for damage, reason in (
         (
             line.replace(f"|{placer}@", "|unknown@"),
-            "the winner is 'unknown', but the slider is stuck and 'place' has won",
+            f"the winner is 'unknown', but the slider is stuck and '{placer}' has won",
         ),
         (re.sub(r"@\d+$", "@5", line), "the game ends at 5, before it starts at 1667102958189"),
         (line.rpartition("|")[0], "the record is cut off: '|WINNER@MILLISECONDS' is missing"),

@@ -11,8 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from test_search import POSITIONS, tiny_model
-from test_search_twins import STARTS
+from small_models import POSITIONS, STARTS, tiny_model
 
 from tilesage import games
 from tilesage.core.compiler import Array

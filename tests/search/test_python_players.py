@@ -20,11 +20,10 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from test_evaluate import figures
-from test_search import tiny_model
-from test_terminal import at_terminal, terminal  # noqa: F401
-from test_web_api import talk, visiting
-from web_support import play_letters, serving
+from evaluation_support import figures
+from small_models import tiny_model
+from terminal_support import PseudoTerminal, at_terminal
+from web_support import play_letters, serving, talk, visiting
 
 import tilesage as package
 from tilesage import games
@@ -379,7 +378,7 @@ def test_make_agent_imports_nothing() -> None:
         make_agent("corner_agents:corner", games.get("2048"))
 
 
-@pytest.mark.parametrize("module", ["search.agents", "arena.evaluate", "views.web.players"])
+@pytest.mark.parametrize("module", ["search.agents", "evaluation.evaluate", "app.web.players"])
 def test_examples_are_true(module: str) -> None:
     found = doctest.testmod(importlib.import_module(f"{package.__name__}.{module}"))
     assert found.attempted
@@ -438,7 +437,7 @@ def test_watching_and_asking(capsys: pytest.CaptureFixture[str], monkeypatch: py
     assert "moves nothing" in session.message, "advice that fails does not end the game"
 
 
-def test_watching_on_a_screen(terminal: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_watching_on_a_screen(terminal: PseudoTerminal, monkeypatch: pytest.MonkeyPatch) -> None:
     with at_terminal(terminal, monkeypatch):
         last = live.watch(games.get("2048").new(5), agent("corner_agents:Corner"), 0.0)
     assert last.over

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-import reference
 from slow_search import by_definition, leaf
+from small_models import POSITIONS, approximately, tiny_model
 
 from tilesage import games
 from tilesage.evaluation.evaluate import evaluate
@@ -16,20 +16,6 @@ from tilesage.networks.patterns import parse_network
 from tilesage.search.agents import make_agent
 from tilesage.search.expectimax import MOST_LAYERS, NODES
 from tilesage.search.specs import parse_spec
-
-POSITIONS = {name: reference.get(name).SEARCHED for name in games.names()}
-
-
-def tiny_model(name: str, of: str = "afterstates", by_hint: bool = False, scale: float = 50.0) -> Model:
-    """A small network with random weights, some of them negative."""
-    game, network = games.get(name), parse_network("tiny", by_hint=by_hint)
-    model = Model(game, network, np.zeros(1, np.float32), of)
-    weights = np.random.default_rng(7).normal(scale / 4, scale, model.evaluator.size).astype(np.float32)
-    return Model(game, network, weights, of)
-
-
-def approximately(values: list[float | None]) -> list[object]:
-    return [None if value is None else pytest.approx(value, rel=1e-5, abs=1e-2) for value in values]
 
 
 @pytest.mark.parametrize("name", games.names())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_search import tiny_model
+from small_models import tiny_model
 
 from tilesage import games
 from tilesage.core.errors import InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from test_search import POSITIONS, tiny_model
+from small_models import POSITIONS, tiny_model
 
 from tilesage import games
 from tilesage.app.live import Adviser

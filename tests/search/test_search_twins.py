@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import reference
 from slow_search import Node, Position, ValueTree, by_definition, deepened, dice_of, final, flat, leaf, uct
-from test_search import POSITIONS, approximately, tiny_model
+from small_models import POSITIONS, STARTS, approximately, tiny_model
 
 from tilesage import games
 from tilesage.networks.files import Model
@@ -18,7 +17,6 @@ from tilesage.search.agents import make_agent
 from tilesage.search.uct import NO_CHILD, ROOT, Tree, new_tree
 
 every_game = pytest.mark.parametrize("name", games.names())
-STARTS = {name: reference.get(name).FEW_EMPTY for name in games.names()}
 # Left and right merge the two 64s into the largest tile; whatever lands then, no move is left.
 FORCED = "3145/1231/3545/6623 score=1000"
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from reference import g2048
-from test_search import tiny_model
+from small_models import tiny_model
 
 from tilesage import games
 from tilesage.cli import main

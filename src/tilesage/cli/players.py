@@ -19,7 +19,11 @@ def find_game(name: str | None, parameters: str = "") -> Game:
 
 
 def find_agent(spec: str, model: str | None, game: str | None, parameters: str = "") -> Agent:
-    """The model says which game, unless only the game is given; a player in the current folder is found there."""
+    """The model says which game, unless only the game is given; a player in the current folder is found there.
+
+    A model also says the parameters of its game; those that are given here stand instead.
+    """
+    from tilesage import games
     from tilesage.networks.files import load_model
     from tilesage.search.agents import agent
     from tilesage.search.specs import is_from_outside
@@ -27,9 +31,11 @@ def find_agent(spec: str, model: str | None, game: str | None, parameters: str =
     if is_from_outside(spec):
         make_importable(os.getcwd())
     rules = find_game(game, parameters) if game or parameters else None
-    if model is not None and parameters and not game:
-        rules = find_game(load_model(model).game.name, parameters)
-    return agent(spec, rules, model)
+    if model is None:
+        return agent(spec, rules)
+    known = load_model(model, game)
+    chosen = {**known.game.parameters, **games.parse_parameters(parameters)}
+    return agent(spec, games.get(known.game.name, **chosen) if parameters else known.game, known)
 
 
 def make_importable(folder: str) -> None:

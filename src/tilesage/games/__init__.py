@@ -1,4 +1,4 @@
-"""Board games of the 2048 family: rules, chance, and what every other package builds on.
+"""Board games of the 2048 family: rules, chance, and what every other package but core/ builds on.
 
 A new game is one file beside this one and one line in `REGISTRY`; or a file of one's own, found by `module:attribute`
 or by an entry point. The classes below are imported when first used: they bring the compiler along, which those who

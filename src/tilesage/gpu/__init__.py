@@ -1,16 +1,22 @@
-"""Learning and playing on an NVIDIA GPU, in Python: thousands of games at once, by the rules of the games room.
+"""Learning, playing and searching on an NVIDIA GPU, in Python: thousands of games at once, by the rules of games/.
 
-All that knows of CUDA is in this package and in gpu/search.py. Importing it needs nothing; `make_gpu_trainer`
-and `lesson_of` say what is missing when the machine has no GPU (docs/gpu.md).
+All that knows of CUDA is in this package. Importing it needs nothing; `make_gpu_trainer` and `lesson_of` say what is
+missing when the machine has no GPU (docs/gpu.md).
 
-machine    what only a GPU can do, with stand-ins for the simulator
-tables     reading a network, collecting errors, applying them
-steps      one step of batch learning: choose, then apply
-learner    weights, records and games in flight in the GPU's memory
-trainer    the learner behind the seam that runs use
-play       playing without learning
-repeated   work that is recorded once and replayed
-arrange    from and to the layout of the CPU and of files
+machine         what only a GPU can do, with stand-ins for the simulator
+tables          reading a network, collecting errors, applying them
+steps           one step of batch learning: choose, then apply
+starts          where the games in flight begin
+learner         weights, records and games in flight in the GPU's memory
+trainer         the learner as runs use it
+play            playing without learning
+search          expectimax of many games at once
+lists           lists that grow, many threads at a time
+known_values    values that a search has read before
+endgames        solved endgames
+repeated        work that is recorded once and replayed
+arrange         from and to the layout of the CPU and of files
+available       is there a GPU at all?
 """
 
 from __future__ import annotations

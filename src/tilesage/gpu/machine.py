@@ -30,6 +30,8 @@ int64: Any = numba.int64
 uint64: Any = numba.uint64
 
 SIMULATED = bool(config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
+# A step of few games fills few processors, which is no news to anybody who asked for few games.
+config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # type: ignore[attr-defined]
 LANES = 8
 LANE_BITS = np.uint64(3)
 LANE_MASK = np.uint64(7)

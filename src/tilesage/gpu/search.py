@@ -5,7 +5,7 @@ questions to the network.
 
     open_moves  the moves of every game                                                    -> afterstates
     spread      what chance may make of the afterstates of a layer                         -> positions
-    ask         which afterstates come next that have no known value (gpu_known.py)        -> questions
+    ask         which afterstates come next that have no known value (known_values.py)     -> questions
     look_up     these are read from the network
     answer      leaves take the best value, the others are followed by their moves         -> afterstates
     settle      positions hand their value up to the afterstate before them, last layer first

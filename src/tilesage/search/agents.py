@@ -149,7 +149,8 @@ def agent(
 
     `model` is a model, a file, a run folder, the name of a built-in one, or a function that says what boards are
     worth (`batch_value`, `compiled_value`). A player that asks a network reads the
-    built-in model of the game where none is given. Without a game it is that of the model, or 2048.
+    built-in model of the game where none is given. Without a game it is that of the model, or 2048; a game that is
+    only named has the parameters of the model's.
 
     >>> agent("mcts:100", "threes")
     Agent('mcts:100', game='threes')
@@ -159,9 +160,9 @@ def agent(
     """
     from tilesage.search.python_players import python_agent
 
-    rules = games.get(game) if isinstance(game, str) else game
     if isinstance(player, str) and not is_from_outside(player):
-        return _built_in(player, rules, model)
+        return _built_in(player, game, model)
+    rules = games.get(game) if isinstance(game, str) else game
     if model is not None:
         raise InputError(f"{player} reads no model of ours: leave it out, and name the game instead")
     if isinstance(player, Agent):
@@ -171,23 +172,24 @@ def agent(
     return python_agent(player, rules or games.get(games.DEFAULT_GAME))
 
 
-def _built_in(text: str, game: Game | None, model: Model | Value | Path | str | None) -> Agent:
+def _built_in(text: str, game: Game | str | None, model: Model | Value | Path | str | None) -> Agent:
     """A player of the registry; a model that it would not read is refused."""
     from tilesage.networks.files import Model, load_model
     from tilesage.networks.outside import OutsideValue
 
+    rules = games.get(game) if isinstance(game, str) else game
     if not needs_model(text):
         if model is not None:
             raise InputError(
                 f"{text} reads no model: leave it out, or let a player that reads one play, such as greedy"
             )
-        return make_agent(text, game or games.get(games.DEFAULT_GAME))
+        return make_agent(text, rules or games.get(games.DEFAULT_GAME))
     if isinstance(model, OutsideValue) or callable(model):
-        return make_agent(text, game or games.get(games.DEFAULT_GAME), model)
+        return make_agent(text, rules or games.get(games.DEFAULT_GAME), model)
     known = model if isinstance(model, Model) else load_model(model, game)
-    if game and game.name != known.game.name:
-        raise InputError(f"this model plays {known.game.name}, not {game.name}")
-    return make_agent(text, game or known.game, known)
+    if rules and rules.name != known.game.name:
+        raise InputError(f"this model plays {known.game.name}, not {rules.name}")
+    return make_agent(text, game if isinstance(game, Game) else known.game, known)
 
 
 def need_model(spec: str, model: Source | None) -> Source:

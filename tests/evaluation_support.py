@@ -1,0 +1,11 @@
+"""What an evaluation has found, for comparisons."""
+
+from __future__ import annotations
+
+from tilesage.evaluation.evaluate import Evaluation
+
+
+def figures(evaluation: Evaluation) -> tuple[object, ...]:
+    """All that does not depend on the clock."""
+    s = evaluation.statistics
+    return s.games, s.total, s.squares, s.best, s.slides, s.ends
