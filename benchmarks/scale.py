@@ -12,7 +12,7 @@ import time
 from tilesage import games
 from tilesage.cluster.connection import cluster
 from tilesage.cluster.evaluate import OnRay
-from tilesage.cluster.training import TogetherTrainer
+from tilesage.cluster.training import RayTrainer
 from tilesage.evaluation.evaluate import evaluate
 from tilesage.learning.config import TrainConfig
 from tilesage.search.agents import make_agent
@@ -45,7 +45,7 @@ def training(nodes: list[int], network: str, seconds: float, merge_seconds: floa
     for count in nodes:
         size = config.memory_needed()
         with cluster(None, count, size) as ray:
-            trainer = TogetherTrainer(ray, config, count, merge_seconds)
+            trainer = RayTrainer(ray, config, count, merge_seconds)
             moves = 0
             while trainer.traffic.seconds < seconds - 0.1:
                 moves += trainer.advance(NO_LIMIT, NO_LIMIT, 1.0).moves

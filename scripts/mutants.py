@@ -50,11 +50,11 @@ FILES = {
     "games/fibonacci.py": GAMES,
     "games/threes.py": GAMES_OF_THREES,
     "games/threes_phone.py": GAMES_OF_THREES,
-    "records/lines.py": REFEREE,
+    "records/notation.py": REFEREE,
     "records/replay.py": REFEREE,
     "records/rulebooks.py": REFEREE,
     "records/referee.py": REFEREE,
-    "records/own_rules.py": ["tests/games/test_plugins.py"],
+    "records/by_game_rules.py": ["tests/games/test_plugins.py"],
 }
 COMPARISONS = {
     ast.Lt: ast.LtE,

@@ -12,7 +12,7 @@ from random import Random
 import reference
 from reference import State
 
-from tilesage.records.lines import TOLD_BY_FORM, notation_of
+from tilesage.records.notation import TOLD_BY_FORM, notation_of
 from tilesage.records.record import Action, Place, Record, Slide
 
 CLOCK = 1667102958189

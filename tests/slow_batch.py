@@ -21,8 +21,8 @@ from tilesage.core.compiler import Array
 from tilesage.core.random import seed_of
 from tilesage.games import Game
 from tilesage.learning.rules import AGE_RATE, AGE_SHARE
-from tilesage.networks.lanes import symmetric_words
 from tilesage.networks.ntuple import Evaluator
+from tilesage.networks.vector_words import symmetric_words
 
 F = np.float32
 NOTHING = np.float32(0)

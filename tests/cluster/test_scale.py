@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 
 from tilesage import games
-from tilesage.cluster.connection import OwnWords, join, need_ray
+from tilesage.cluster.connection import OutputOfOneThread, join, need_ray
 from tilesage.cluster.evaluate import evaluate_on_ray, order_of
-from tilesage.cluster.training import NO_LIMIT, TogetherTrainer, together
+from tilesage.cluster.training import NO_LIMIT, RayTrainer, trainers_on_ray
 from tilesage.cluster.trials import sweep_on_ray
 from tilesage.core.errors import InputError
 from tilesage.evaluation.evaluate import Evaluation, evaluate
@@ -235,14 +235,14 @@ SMALL = TrainConfig(network="8x4", rule="tc", threads=1, block=100, seed=3)
 
 def test_two_nodes_learn_one_network(machines: Any) -> None:
     node = machines.add_node(num_cpus=1, object_store_memory=STORE)
-    with together(nodes=2, merge_seconds=0.2) as make:
+    with trainers_on_ray(nodes=2, merge_seconds=0.2) as make:
         run = Run.begin(replace(SMALL, moves=12_000_000), None, make=make)
         trainer, homes = run.trainer, set[str]()
-        assert isinstance(trainer, TogetherTrainer)
+        assert isinstance(trainer, RayTrainer)
         lines = []
 
         def listen(line: Mapping[str, Any], at: Progress) -> None:
-            homes.update(seat.node for seat in trainer.seats)
+            homes.update(learner.node for learner in trainer.learners)
             lines.extend([line] if line else [])
 
         run.train(listen)
@@ -257,30 +257,30 @@ def test_two_nodes_learn_one_network(machines: Any) -> None:
 
 def test_nodes_may_come_late_and_die(machines: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilesage.cluster.training.GATHERING", 1.0)
-    deadline, guest, most = time.monotonic() + 200, None, 0
-    with together(nodes=3, merge_seconds=0.3) as make:
+    deadline, joined, most = time.monotonic() + 200, None, 0
+    with trainers_on_ray(nodes=3, merge_seconds=0.3) as make:
         trainer = make(SMALL)
-        assert isinstance(trainer, TogetherTrainer)
+        assert isinstance(trainer, RayTrainer)
         while not trainer.traffic.lost and time.monotonic() < deadline:
             assert trainer.advance(NO_LIMIT, NO_LIMIT, 1.0).moves > 0
-            if len(trainer.seats) == 2 and guest is None:
-                guest = machines.add_node(num_cpus=1, object_store_memory=STORE)
-            if len(trainer.seats) == 3 and not most:
+            if len(trainer.learners) == 2 and joined is None:
+                joined = machines.add_node(num_cpus=1, object_store_memory=STORE)
+            if len(trainer.learners) == 3 and not most:
                 most = 3
-                machines.remove_node(guest, allow_graceful=False)
+                machines.remove_node(joined, allow_graceful=False)
         after = [trainer.advance(NO_LIMIT, NO_LIMIT, 1.0) for _ in range(4)]
         assert most == 3
         assert trainer.traffic.lost == 1
-        assert len(trainer.seats) == 2
+        assert len(trainer.learners) == 2
         assert all(tally.moves > 0 for tally in after)
         assert after[-1].worst < 1e9
 
 
 def test_td_is_learnt_together(head: str) -> None:
     """Rounds end by their moves, on every machine alike. How visits are merged: test_together.py."""
-    with together(nodes=2, merge_seconds=600.0) as make:
+    with trainers_on_ray(nodes=2, merge_seconds=600.0) as make:
         trainer = make(replace(SMALL, rule="td", network="tiny"))
-        assert isinstance(trainer, TogetherTrainer)
+        assert isinstance(trainer, RayTrainer)
         tallies = [trainer.advance(400_000, NO_LIMIT, 0.1) for _ in range(3)]
         assert [tally.moves for tally in tallies] == pytest.approx([400_000] * 3, abs=4)
         assert trainer.traffic.lost == 0
@@ -291,7 +291,7 @@ def test_td_is_learnt_together(head: str) -> None:
 
 @pytest.mark.parametrize("setting", [{"stages": "2048"}, {"phases": "td:0.1:0.5,tc:1:0.5", "rule": "tc"}])
 def test_what_only_one_machine_can_train(setting: dict[str, str]) -> None:
-    with together(nodes=2) as make, pytest.raises(InputError, match="for one machine"):
+    with trainers_on_ray(nodes=2) as make, pytest.raises(InputError, match="for one machine"):
         make(replace(SMALL, **setting))
 
 
@@ -362,7 +362,7 @@ def test_trials_on_a_cluster_are_those_of_one_machine(head: str, tmp_path: Path)
 
 
 def test_what_other_threads_say_stays_out_of_the_result(capsys: pytest.CaptureFixture[str]) -> None:
-    with contextlib.redirect_stdout(OwnWords(sys.stdout)):
+    with contextlib.redirect_stdout(OutputOfOneThread(sys.stdout)):
         thread = threading.Thread(target=print, args=("a node has died",))
         thread.start()
         thread.join()

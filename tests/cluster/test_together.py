@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilesage.cluster import training as together
-from tilesage.cluster.training import NO_LIMIT, TogetherTrainer
+from tilesage.cluster import training
+from tilesage.cluster.training import NO_LIMIT, RayTrainer
 from tilesage.core.compiler import Array
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.seat import new_seat
 from tilesage.learning.trainer import Tally
 
-A_MOMENT = 1e-9  # seconds of a round: every learner makes one stretch
+A_MOMENT = 1e-9  # seconds of a round: every learner makes one batch of moves
 MOVES = 5  # of a lesson
 CONFIG = TrainConfig(network="5", rule="td", threads=1, seed=3)
 Lesson = list[tuple[int, float, float]]  # entry, by how much its weight moves, in how many visits
@@ -130,16 +130,16 @@ class ByHand:
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Learners are in this process."""
     context = SimpleNamespace(get_node_id=lambda: "here")
-    monkeypatch.setattr(together, "need_ray", lambda: SimpleNamespace(get_runtime_context=lambda: context))
+    monkeypatch.setattr(training, "need_ray", lambda: SimpleNamespace(get_runtime_context=lambda: context))
 
 
 def taught(
     monkeypatch: pytest.MonkeyPatch, ray: OneProcess, config: TrainConfig, lessons: list[list[Lesson]]
-) -> TogetherTrainer:
+) -> RayTrainer:
     """A driver of learners who each have their own lessons."""
     left = iter(lessons)
-    monkeypatch.setattr(together, "make_trainer", lambda config: ByHand(config, next(left)))
-    return TogetherTrainer(ray, config, len(lessons), A_MOMENT)
+    monkeypatch.setattr(training, "make_trainer", lambda config: ByHand(config, next(left)))
+    return RayTrainer(ray, config, len(lessons), A_MOMENT)
 
 
 def weights_of(ray: OneProcess) -> list[list[float]]:
@@ -147,11 +147,11 @@ def weights_of(ray: OneProcess) -> list[list[float]]:
     return [actor.worker.copy.weights.tolist() for actor in ray.actors]
 
 
-def deliver(trainer: TogetherTrainer) -> None:
-    for seat in trainer.seats:
+def deliver(trainer: RayTrainer) -> None:
+    for learner in trainer.learners:
         for number in sorted(trainer.common):
-            if number >= seat.knows:
-                seat.actor.worker.copy.absorb(number, trainer.common[number][0].content)
+            if number >= learner.knows:
+                learner.actor.worker.copy.absorb(number, trainer.common[number][0].content)
 
 
 def only(**entries: float) -> list[float]:
@@ -202,7 +202,7 @@ def test_every_copy_becomes_the_common_one(monkeypatch: pytest.MonkeyPatch, rule
 @pytest.mark.parametrize("rule", ["td", "tc"])
 def test_a_learner_that_comes_late_starts_from_the_common_copy(monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
     """It comes for the third round, when the first is merged and the second is not."""
-    monkeypatch.setattr(together, "GATHERING", 0.0)  # the first round waits for nobody else
+    monkeypatch.setattr(training, "GATHERING", 0.0)  # the first round waits for nobody else
     ray = OneProcess(room=1)
     late: list[Lesson] = [[(3, 2, 3)], [(5, 1, 1)]]
     trainer = taught(monkeypatch, ray, replace(CONFIG, rule=rule), [FIRST, late])
@@ -258,7 +258,7 @@ def test_all_learners_play_other_games(monkeypatch: pytest.MonkeyPatch, seed: in
 def test_real_trainers_end_up_alike() -> None:
     """No lessons: learners that play, a few moves a round."""
     ray = OneProcess(room=3)
-    trainer = TogetherTrainer(ray, replace(CONFIG, network="tiny", rule="tc"), 3, 60.0)
+    trainer = RayTrainer(ray, replace(CONFIG, network="tiny", rule="tc"), 3, 60.0)
     for _ in range(4):
         assert trainer.advance(3 * 40, NO_LIMIT, 1.0).moves >= 3 * 40
     assert trainer.traffic.rounds == 4

@@ -12,7 +12,7 @@ from recording import fair, play_game
 
 from tilesage.records import fairness
 from tilesage.records.fairness import Group, chi_square_tail, grouped_test, position_test, rank_test
-from tilesage.records.lines import Line
+from tilesage.records.notation import Line
 from tilesage.records.record import format_record
 from tilesage.records.referee import fairness as all_tests
 from tilesage.records.referee import judge_lines

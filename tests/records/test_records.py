@@ -16,7 +16,7 @@ from recording import is_in_order, play_game
 
 from tilesage import games
 from tilesage.core.errors import InputError
-from tilesage.records import lines
+from tilesage.records import notation
 from tilesage.records import record as records
 from tilesage.records.record import (
     Place,
@@ -91,7 +91,7 @@ def test_a_damaged_start_goes_to_the_nearest_game():
     for width in range(50):
         nearest = min((abs(width - 4), "2048"), (abs(width - 27), "threes"), (abs(width - 36), "threes-phone"))[1]
         for moves in ("0" * width + "#U", "0" * width + "|b@1", "[12](345)".join("0" * width)):
-            assert lines.guess_game(moves) == nearest
+            assert notation.guess_game(moves) == nearest
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_memory_is_bounded_by_the_line_not_by_the_file(tmp_path):
             stream.write(line * (2**20 // len(line)))
     tracemalloc.start()
     with path.open("rb") as stream:
-        count = sum(1 for _ in lines.read_lines(stream))
+        count = sum(1 for _ in notation.read_lines(stream))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert count == 16 * (2**20 // len(line))
@@ -154,9 +154,9 @@ def test_a_line_longer_than_any_game_is_not_kept(tmp_path):
     path = tmp_path / "gigantic.txt"
     with path.open("wb") as stream:
         stream.write(b"a:b@1|")
-        stream.truncate(3 * lines.LONGEST_LINE)
+        stream.truncate(3 * notation.LONGEST_LINE)
     with path.open("rb") as stream:
-        (line,) = lines.read_lines(stream)
+        (line,) = notation.read_lines(stream)
     assert not line.whole
     assert len(line.text) == 1000
     with pytest.raises(InputError, match="line 1 is longer than any game"):
@@ -164,11 +164,11 @@ def test_a_line_longer_than_any_game_is_not_kept(tmp_path):
 
 
 def test_the_longest_line_is_whole_and_a_longer_one_is_not(monkeypatch):
-    monkeypatch.setattr(lines, "LONGEST_LINE", 20)
+    monkeypatch.setattr(notation, "LONGEST_LINE", 20)
     for ending in (b"\n", b"\r\n", b""):
-        whole, *rest = lines.read_lines(io.BytesIO(b"x" * 20 + ending + (b"y" * 21 if ending else b"")))
-        assert whole == lines.Line(1, "x" * 20)
-        assert rest == ([lines.Line(2, "y" * 21, False)] if ending else [])
+        whole, *rest = notation.read_lines(io.BytesIO(b"x" * 20 + ending + (b"y" * 21 if ending else b"")))
+        assert whole == notation.Line(1, "x" * 20)
+        assert rest == ([notation.Line(2, "y" * 21, False)] if ending else [])
 
 
 @pytest.mark.parametrize("game", GAMES)

@@ -19,7 +19,7 @@ from tilesage import games
 from tilesage.cli import main
 from tilesage.cli import referee as command
 from tilesage.core.errors import InputError
-from tilesage.records.lines import LONGEST_LINE, SYMBOLS, Line
+from tilesage.records.notation import LONGEST_LINE, SYMBOLS, Line
 from tilesage.records.record import Place, Record, Slide, format_record, parse_record, record_of, write_records
 from tilesage.records.referee import judge, judge_lines
 
@@ -433,14 +433,14 @@ def test_verdicts_do_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
 
 
 def test_the_referee_shares_no_code_with_the_engine():
-    room = Path(judge.__code__.co_filename).parent
-    own = {"referee", "replay", "rulebooks", "fairness", "lines", "statistics"}
+    package = Path(judge.__code__.co_filename).parent
+    own = {"referee", "replay", "rulebooks", "fairness", "notation", "statistics"}
     shared = {f"tilesage.records.{name}" for name in own} | {"tilesage.core.errors"}
     # Games that have no row or rule book of the referee's are asked for what they say of themselves.
-    for_others = {"lines": {"tilesage"}, "statistics": {"tilesage"}, "referee": {"tilesage.records.own_rules"}}
+    for_others = {"notation": {"tilesage"}, "statistics": {"tilesage"}, "referee": {"tilesage.records.by_game_rules"}}
     for name in own:
         allowed = shared | for_others.get(name, set())
-        for line in (room / f"{name}.py").read_text(encoding="utf-8").splitlines():
+        for line in (package / f"{name}.py").read_text(encoding="utf-8").splitlines():
             if words := re.match(r"\s*(?:from|import)\s+([\w.]+)", line):
                 module = words[1]
                 assert not module.startswith((".", "tilesage")) or module in allowed

@@ -10,7 +10,7 @@ from recording import play_game
 
 from tilesage.records import referee
 from tilesage.records.fairness import Test as FairnessTest
-from tilesage.records.lines import Line
+from tilesage.records.notation import Line
 from tilesage.records.record import Place, format_record, parse_record, write_records
 from tilesage.records.referee import LARGE_FILE, Verdict, fairness, judge, judge_lines, processes_for
 from tilesage.records.rulebooks import Chance, rule_book

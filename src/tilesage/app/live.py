@@ -62,6 +62,7 @@ class Screen:
             self._live.__exit__(*error)
 
     def show(self, scene: Scene, at_once: bool = True) -> None:
+        """Draw the scene; unless `at_once`, only if the last one has been there for a moment."""
         now = time.monotonic()
         if self._live and (at_once or now - self._drawn >= FRAME):
             self._live.update(draw(scene, self.console), refresh=True)
@@ -168,6 +169,7 @@ class Session:
 
     @property
     def state(self) -> State:
+        """The position now."""
         return self.history[-1]
 
     def press(self, key: str) -> None:
@@ -209,6 +211,7 @@ class Session:
         self.message = f"{self.adviser.agent.spec} would go {ACTIONS[action]}"
 
     def scene(self, theme: str) -> Scene:
+        """What the screen shows."""
         figures = (("best", f"{self.best:,}"),)
         return Scene(self.state, theme, "", self.values, self.new, figures, self.message, PLAY_KEYS)
 

@@ -158,5 +158,6 @@ class PlayoutsView(View):
     """One live line while the games of an advice are finished."""
 
     def update(self, finished: int, games: int) -> None:
+        """How many games are finished, of how many."""
         left = clock((time.monotonic() - self.begun) * (games / finished - 1))
         self.show(f"{finished:,} of {games:,} games played on, {left} left")

@@ -49,6 +49,7 @@ def available() -> dict[str, str]:
 
 
 def overview() -> str:
+    """The text of `tilesage --help`."""
     width = max(map(len, COMMANDS)) + 2
     rows = "\n".join(f"  {name.ljust(width)}{text}" for name, text in available().items())
     return (
@@ -66,6 +67,7 @@ def command() -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status is 0, 2 for a wrong one, 130 after Ctrl-C, or what the command says."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a file name may hold bytes that no terminal can show
@@ -89,6 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_command(name: str = "help", *words: str) -> int:
+    """Run the command of this name with its flags."""
     if name in ("-h", "--help", "help"):
         print(overview(), end="")
         return 0

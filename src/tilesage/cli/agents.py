@@ -23,6 +23,7 @@ class Command:
 
 
 def run(command: Command) -> int:
+    """List the players."""
     from tilesage.search.registry import ROWS
     from tilesage.search.specs import plugins
 

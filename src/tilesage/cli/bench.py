@@ -31,6 +31,7 @@ class Command:
 
 
 def run(command: Command) -> int:
+    """Measure the speeds and print them."""
     from tilesage import games
     from tilesage.core.errors import InputError
 

@@ -63,6 +63,7 @@ class Command:
 
 
 def run(command: Command) -> int:
+    """Read the weights of one program and write them for another."""
     from tilesage.networks.convert import Numbering, export_model, format_by_name
     from tilesage.networks.files import save_model
 

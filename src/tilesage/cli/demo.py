@@ -45,6 +45,7 @@ class Command:
 
 
 def run(command: Command) -> int:
+    """Train, play, and show what was learnt."""
     from tilesage.app.progress import TrainingView
     from tilesage.evaluation.evaluate import evaluate
     from tilesage.learning.runs import Run, read_metrics, stopping_cleanly

@@ -70,6 +70,7 @@ class Command:
 
 
 def run(command: Command) -> int:
+    """Play the games, show the figures, write what was asked for."""
     from tilesage.records.record import format_record
 
     if command.games > MOST_GAMES or (command.workers is not None and command.workers < 1):
@@ -140,6 +141,7 @@ def _watched(agent: Agent, command: Command, play: Callable[..., Evaluation]) ->
 
 
 def report(result: Evaluation, command: Command) -> None:
+    """Print the table, or write the JSON."""
     if command.json == "-":
         write_json(result.summary(), command.json)
         return

@@ -23,6 +23,7 @@ class Command:
 
 
 def describe(game: games.Game) -> dict[str, Any]:
+    """A game in `--json`."""
     state = game.new(seed=1)
     return {
         "name": game.name,
@@ -35,6 +36,7 @@ def describe(game: games.Game) -> dict[str, Any]:
 
 
 def run(command: Command) -> int:
+    """List the games."""
     found = games.all_games()
     if command.json:
         write_json({"games": [describe(game) for game in found]}, command.json)

@@ -51,6 +51,7 @@ class Command:
 
 
 def run(command: Command) -> int:
+    """Print the advice."""
     from tilesage.app.progress import PlayoutsView
     from tilesage.evaluation.advice import advise
 
@@ -82,6 +83,7 @@ def answer_lines(agent: Agent, playouts: int) -> int:
 
 
 def answer(agent: Agent, line: str, playouts: int, memory: Memory) -> dict[str, Any]:
+    """The advice for one line of `--stdin`, or what is wrong with the line."""
     from tilesage.evaluation.advice import advise
 
     try:

@@ -30,6 +30,7 @@ class Command:
 
 
 def run(command: Command) -> int:
+    """List the models."""
     for folder in command.runs:
         if not folder.is_dir() and command.runs != Command().runs:
             raise InputError(f"{folder} is no folder of runs")
@@ -58,6 +59,7 @@ def sources(folders: list[Path]) -> Iterator[tuple[str, Path]]:
 
 
 def describe(source: str, path: Path) -> dict[str, Any]:
+    """A model in `--json`."""
     from tilesage.networks.files import describe_model, size_of
 
     try:
@@ -82,6 +84,7 @@ def _origin(model: Model) -> dict[str, Any]:
 
 
 def lines(model: dict[str, Any]) -> list[str]:
+    """A model in lines for people."""
     if "broken" in model:
         return [f"{model['model']}", f"    broken: {model['broken']}"]
     size = model["bytes"] / 2**20

@@ -31,6 +31,7 @@ class Command:
 
 
 def describe(network: Network) -> dict[str, Any]:
+    """A network in `--json`."""
     from tilesage.networks.files import size_of
 
     entries = size_of(network)
@@ -56,6 +57,7 @@ def pictures(network: Network) -> str:
 
 
 def run(command: Command) -> int:
+    """List the networks, or show one."""
     found = [parse_network(name) for name in ([command.network] if command.network else NAMES)]
     if command.json:
         write_json({"networks": [describe(network) for network in found]}, command.json)

@@ -47,6 +47,7 @@ class Command:
 
 
 def run(command: Command) -> int:
+    """Let the user play."""
     from tilesage.app.live import Adviser, Session, play
 
     agent = adviser(command)

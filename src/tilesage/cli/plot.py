@@ -40,6 +40,7 @@ class Command:
 
 
 def run(command: Command) -> int:
+    """Draw the curves."""
     from tilesage.learning.runs import read_metrics
 
     if command.game:

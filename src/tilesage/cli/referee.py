@@ -44,6 +44,7 @@ class Command:
 
 
 def run(command: Command) -> int:
+    """Judge the records and print the verdict."""
     from tilesage.records.referee import judge
 
     if command.speed is not None and not command.speed > 0:

@@ -61,6 +61,7 @@ class Command:
 
 
 def run(command: Command) -> int:
+    """Show the game, or write its pictures."""
     from tilesage.app.film import moments_of, save_gif, save_mp4
     from tilesage.app.live import show_replay
     from tilesage.drawing.pictures import save
@@ -86,6 +87,7 @@ def run(command: Command) -> int:
 
 
 def check(command: Command) -> None:
+    """Refuse flags that do not fit."""
     for kind in ("gif", "mp4", "png", "svg"):
         path: Path | None = getattr(command, kind)
         if path and path.suffix.lower() != f".{kind}":
@@ -128,6 +130,7 @@ def _recorded_score(record: Record) -> int:
 
 
 def pick(moments: list[Moment], move: int | None) -> Moment:
+    """The position after this move, the last one by default."""
     if move is None:
         return moments[-1]
     if not 0 <= move < len(moments):

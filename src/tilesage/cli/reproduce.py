@@ -64,6 +64,7 @@ class Command:
 
 
 def run(command: Command) -> int:
+    """Do the steps that are not done yet, and write the page."""
     from tilesage.cli import main
 
     report = find_report(command.name)
@@ -106,6 +107,7 @@ def show(command: Command, steps: Sequence[Step], experiment: Experiment) -> int
 
 
 def write_page(command: Command, report: Report, experiment: Experiment, scale: Scale) -> Path:
+    """Write the page about the experiment; returns its path."""
     page = command.page or (Path("docs/results") if scale.full else experiment.folder) / f"{report.name}.md"
     page.parent.mkdir(parents=True, exist_ok=True)
     text = report.page(experiment, scale, page.parent)

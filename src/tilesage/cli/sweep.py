@@ -55,6 +55,7 @@ class Command:
 
 
 def run(command: Command) -> int:
+    """Train what is not trained yet, and tell which settings were best."""
     from tilesage.evaluation.sweep import claim, read_sweep
 
     if command.on == "local" and command.ray_address:
@@ -101,6 +102,7 @@ def _here(sweep: Sweep, quiet: bool) -> None:
 
 
 def report(sweep: Sweep, command: Command) -> int:
+    """Write and print the results; returns the exit status."""
     results = sweep.summary()
     complete = not sweep.waiting()
     whole = {"sweep": str(sweep.folder), "complete": complete, "trials": results}

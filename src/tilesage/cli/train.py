@@ -70,6 +70,7 @@ class Command:
 
 
 def run(command: Command) -> int:
+    """Begin a run, or go on with one."""
     if not 0 < command.checkpoint < math.inf:
         raise InputError(f"--checkpoint is a number of seconds above 0, not {command.checkpoint:g}")
     if command.tensorboard:
@@ -83,15 +84,16 @@ def trainers(command: Command) -> contextlib.AbstractContextManager[Maker]:
     from tilesage.learning.trainer import make_trainer
 
     if command.on == "ray":
-        from tilesage.cluster.training import together
+        from tilesage.cluster.training import trainers_on_ray
 
-        return together(command.nodes, command.merge_seconds, command.ray_address)
+        return trainers_on_ray(command.nodes, command.merge_seconds, command.ray_address)
     if command.ray_address or command.nodes != 1:
         raise InputError("--nodes and --ray-address go with --on ray")
     return contextlib.nullcontext(make_trainer)
 
 
 def learn(command: Command, training: Run) -> int:
+    """Train to the end of the run with a display, and report."""
     from tilesage.app.progress import TrainingView
     from tilesage.learning.runs import stopping_cleanly
 
@@ -159,6 +161,7 @@ def go_on(command: Command, make: Maker) -> Run:
 
 
 def new_folder(config: TrainConfig) -> Path:
+    """A folder in runs/ that is not there yet."""
     stem = f"runs/{config.game}-{config.network.replace(',', '-')[:40]}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder, number = Path(stem), 2
     while folder.exists():
@@ -190,6 +193,7 @@ def summary(training: Run) -> dict[str, Any]:
 
 
 def report(training: Run, result: dict[str, Any]) -> None:
+    """Print what was learnt, and what may be done with it."""
     mean = f", mean of the last block {result['mean']:,.0f}" if result["mean"] is not None else ""
     say(
         f"{result['games']:,} games, {result['moves'] / 1e6:,.1f} M moves in {result['seconds']:.1f} s "
@@ -223,10 +227,12 @@ class Export:
         self.writer = summary_writer()(str(folder / "tensorboard"))
 
     def add(self, line: Mapping[str, Any]) -> None:
+        """One line of the metrics."""
         for name in ("mean", "max", "rate", "moves_per_second"):
             self.writer.add_scalar(name, line[name], line["games"])
         for tile, share in line["reach"].items():
             self.writer.add_scalar(f"reach/{tile}", share, line["games"])
 
     def close(self) -> None:
+        """Write what is left."""
         self.writer.close()

@@ -44,6 +44,7 @@ class Command:
 
 
 def run(command: Command) -> int:
+    """Let the agent play."""
     from tilesage.app.live import watch
 
     if command.delay is not None and not 0 <= command.delay <= 3600:

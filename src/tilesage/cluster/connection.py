@@ -66,19 +66,20 @@ def cluster(address: str | None = None, workers: int | None = None, room: int = 
     else:
         join(ray, address)
     try:
-        with contextlib.redirect_stdout(OwnWords(sys.stdout)):
+        with contextlib.redirect_stdout(OutputOfOneThread(sys.stdout)):
             yield ray
     finally:
         ray.shutdown()
 
 
-class OwnWords:
-    """Standard output for the thread that made this; what Ray's threads say of dead nodes goes to standard error."""
+class OutputOfOneThread:
+    """Standard output for the thread that made this; what threads of Ray print goes to standard error."""
 
     def __init__(self, output: Any) -> None:
         self.output, self.owner = output, threading.current_thread()
 
     def write(self, text: str) -> int:
+        """To standard output from the one thread, to standard error from others."""
         return int((self.output if threading.current_thread() is self.owner else sys.stderr).write(text))
 
     def __getattr__(self, name: str) -> Any:

@@ -57,6 +57,7 @@ class Order:
 
 
 def order_of(agent: Agent, seed: int, keep: bool) -> Order:
+    """The order for this agent's games."""
     model = agent.model
     return Order(
         agent=agent.spec,
@@ -141,6 +142,7 @@ class OnRay(Evaluating):
         self.hands: Counter[int] = Counter()  # process -> games
 
     def run(self) -> Evaluation:
+        """Play all games on the cluster, until they are finished or the user stops them."""
         begin = time.perf_counter()
         try:
             while self.next_game < self.games or self.dealt:

@@ -1,8 +1,10 @@
-"""One network, several machines: each learns on its own copy, and a Ray cluster carries the changes between them.
+"""One network that several machines train: each on its own copy, with the changes averaged every few seconds.
 
-`TogetherTrainer` is a trainer like those of one machine, so a run with its folder, metrics and checkpoints does not
-know the difference. One `advance` is one round of a few seconds. What the copies changed in a round is averaged
-(learning/merge.py) while they are in the next one, and reaches them at the start of the one after.
+`RayTrainer` is a trainer like those of one machine, so a run with its folder, metrics and checkpoints does not
+know the difference. It runs in the driver, the process that the user started. A `Learner` trains on a node of the
+Ray cluster, and a `RemoteLearner` is what the driver knows of it. One `advance` is one round of a few seconds. What
+the copies changed in a round is averaged (learning/merge.py) while they are in the next one, and reaches them at the
+start of the one after.
 """
 
 from __future__ import annotations
@@ -81,8 +83,8 @@ class Learner:
             self._push()
         tally = Tally()
         while tally.moves < moves and (not tally.moves or time.perf_counter() - begin < seconds):
-            stretch = min(self.threads * self.trainer.stride, moves - tally.moves)
-            tally.add(self.trainer.advance(stretch, NO_LIMIT, rate))
+            batch = min(self.threads * self.trainer.stride, moves - tally.moves)
+            tally.add(self.trainer.advance(batch, NO_LIMIT, rate))
         self._pull()
         changes = self.copy.collect(number)
         return Report(tally, changes, time.perf_counter() - begin)
@@ -99,7 +101,7 @@ class Learner:
 
 
 @dataclass
-class Seat:
+class RemoteLearner:
     """A learner as the driver sees it."""
 
     actor: Any
@@ -111,7 +113,7 @@ class Seat:
 
 @dataclass
 class Traffic:
-    """What went over the network, and what for."""
+    """How much went between the machines, and what for."""
 
     up: int = 0  # bytes from the copies
     down: int = 0  # bytes to the copies
@@ -122,6 +124,7 @@ class Traffic:
     touched: list[float] = field(default_factory=list)  # share of entries in each common change
 
     def summary(self) -> dict[str, Any]:
+        """The figures of `--json`."""
         seconds = self.seconds or 1.0
         return {
             "rounds": self.rounds,
@@ -133,8 +136,8 @@ class Traffic:
         }
 
 
-class TogetherTrainer:
-    """See `Trainer`: the driver of all learners, which keeps the common copy."""
+class RayTrainer:
+    """See `Trainer`: it drives all learners and keeps the common copy of the network."""
 
     stride = NO_LIMIT
 
@@ -147,12 +150,12 @@ class TogetherTrainer:
         self.memory = np.zeros(2 * known.size if self.coherent else 2, np.float32)
         self.merger = Average(known.size, self.coherent, config.threads)
         self.actor = ray.remote(num_cpus=config.threads, num_gpus=int(config.device == "cuda"))(Learner)
-        self.seats: list[Seat] = []
-        self.coming: list[Seat] = []
-        self.born = 0
+        self.learners: list[RemoteLearner] = []
+        self.starting: list[RemoteLearner] = []
+        self.started = 0
         self.round = 0  # the next one to be started
         self.mark = 0.0  # when the last one ended
-        self.running: dict[Any, Seat] = {}
+        self.running: dict[Any, RemoteLearner] = {}
         self.common: dict[int, Any] = {}  # round -> its common change, as long as somebody has not got it
         self.merged = 0  # rounds below this one are in the common copy
         self.spent = 0.0  # seconds of training before this trainer was made
@@ -189,21 +192,21 @@ class TogetherTrainer:
         seconds = self.merge_seconds
         if self.config.seconds:
             seconds = min(seconds, max(0.05, self._seconds_left))
-        for seat in self.seats:
-            earlier = [number for number in sorted(self.common) if number >= seat.knows]
-            task = seat.actor.learn.remote(
+        for learner in self.learners:
+            earlier = [number for number in sorted(self.common) if number >= learner.knows]
+            task = learner.actor.learn.remote(
                 self.round,
                 seconds,
-                max(1, moves // len(self.seats)),
+                max(1, moves // len(self.learners)),
                 rate,
                 earlier,
                 *(self.common[number][0] for number in earlier),
             )
             self.traffic.down += sum(self.common[number][1] for number in earlier)
-            seat.knows = max([seat.knows, *(number + 1 for number in earlier)])
-            self.running[task] = seat
+            learner.knows = max([learner.knows, *(number + 1 for number in earlier)])
+            self.running[task] = learner
         self.round, self.start = self.round + 1, None
-        for number in [number for number in self.common if all(number < seat.knows for seat in self.seats)]:
+        for number in [number for number in self.common if all(number < learner.knows for learner in self.learners)]:
             del self.common[number]
 
     def _results(self) -> list[Report]:
@@ -212,56 +215,56 @@ class TogetherTrainer:
         while self.running:
             done, _ = self.ray.wait(list(self.running), num_returns=1, timeout=1.0)
             for task in done:
-                seat = self.running.pop(task)
+                learner = self.running.pop(task)
                 try:
                     reports.append(self.ray.get(task))
                 except self.ray.exceptions.RayActorError:
-                    self._lose(seat)
+                    self._give_up(learner)
                 except self.ray.exceptions.RayError as error:
                     raise explain(error) from None
             if not done and time.monotonic() > limit:
-                for seat in self.running.values():
-                    self.ray.kill(seat.actor)
-                    self._lose(seat)
+                for learner in self.running.values():
+                    self.ray.kill(learner.actor)
+                    self._give_up(learner)
                 self.running.clear()
         return reports
 
-    def _lose(self, seat: Seat) -> None:
-        self.seats.remove(seat)
+    def _give_up(self, learner: RemoteLearner) -> None:
+        self.learners.remove(learner)
         self.traffic.lost += 1
 
     def _welcome(self) -> None:
         """Call for as many learners as are wanted; let in those that have arrived. One must be there to go on."""
         begin = time.monotonic()
         while True:
-            while len(self.seats) + len(self.coming) < self.nodes:
-                self._call()
-            if not self.coming:
+            while len(self.learners) + len(self.starting) < self.nodes:
+                self._start_one()
+            if not self.starting:
                 return
-            waits = not self.seats or not self.round
-            arrived, _ = self.ray.wait([seat.hello for seat in self.coming], timeout=1.0 if waits else 0.0)
-            for seat in [seat for seat in self.coming if seat.hello in arrived]:
-                self._let_in(seat)
+            waits = not self.learners or not self.round
+            arrived, _ = self.ray.wait([learner.hello for learner in self.starting], timeout=1.0 if waits else 0.0)
+            for learner in [learner for learner in self.starting if learner.hello in arrived]:
+                self._admit(learner)
             waited = time.monotonic() - begin
-            if self.seats and (self.round or waited > GATHERING):
+            if self.learners and (self.round or waited > GATHERING):
                 return
-            if not self.seats and waited > SILENCE:
+            if not self.learners and waited > SILENCE:
                 raise InputError(
                     f"no node of the cluster has {self.config.threads} free processors: lower --threads, or add nodes"
                 )
 
-    def _call(self) -> None:
+    def _start_one(self) -> None:
         """Ask for a learner; it comes when some node has room for it."""
-        seed = (self.config.seed + self.born * ANOTHER_SEED) % 2**64
+        seed = (self.config.seed + self.started * ANOTHER_SEED) % 2**64
         actor = self.actor.options(scheduling_strategy="SPREAD").remote(replace(self.config, seed=seed), build())
-        self.coming.append(Seat(actor, self.born, actor.hello.remote()))
-        self.born += 1
+        self.starting.append(RemoteLearner(actor, self.started, actor.hello.remote()))
+        self.started += 1
 
-    def _let_in(self, seat: Seat) -> None:
+    def _admit(self, learner: RemoteLearner) -> None:
         """A learner that has arrived starts from the common copy as it is now."""
-        self.coming.remove(seat)
+        self.starting.remove(learner)
         try:
-            seat.node = self.ray.get(seat.hello)
+            learner.node = self.ray.get(learner.hello)
         except self.ray.exceptions.RayActorError as error:
             if "creation task" in str(error) or self.traffic.lost > MOST_LOST + self.traffic.rounds:
                 raise explain(error) from None
@@ -269,9 +272,9 @@ class TogetherTrainer:
             return
         if self.start is None or self.start[0] != self.merged:
             self.start = self.merged, self.ray.put(self._weights), self.ray.put(self.memory)
-        seat.actor.begin.remote(*self.start[1:])
-        seat.knows = self.merged
-        self.seats.append(seat)
+        learner.actor.begin.remote(*self.start[1:])
+        learner.knows = self.merged
+        self.learners.append(learner)
 
     def _merge(self, reports: list[Report]) -> None:
         begin = time.perf_counter()
@@ -290,15 +293,18 @@ class TogetherTrainer:
         return self.round - 2 if self.running else self.round - 1
 
     def begin_phase(self, coherent: bool, soften: bool = False) -> None:
+        """Refused: phases are for one machine."""
         raise InputError("--phases is for one machine: on Ray train with one rule, then go on from its model")
 
     def average(self, afresh: bool = False) -> None:
         """Nothing: the average of the copies is the network."""
 
     def weights(self) -> Array:
+        """A copy of the common weights."""
         return self._weights.copy()
 
     def state(self) -> dict[str, Array]:
+        """What a checkpoint keeps: the common copy, and the time that it took."""
         seconds = np.array([self.spent + self.traffic.seconds])
         return {"weights": self._weights, "memory": self.memory, "seconds": seconds}
 
@@ -310,14 +316,15 @@ class TogetherTrainer:
         self.close()
 
     def close(self) -> None:
-        """Send all learners home."""
-        for seat in [*self.seats, *self.coming]:
+        """End all learners."""
+        for learner in [*self.learners, *self.starting]:
             with contextlib.suppress(Exception):
-                self.ray.kill(seat.actor)
-        self.seats, self.coming, self.running, self.common = [], [], {}, {}
+                self.ray.kill(learner.actor)
+        self.learners, self.starting, self.running, self.common = [], [], {}, {}
 
 
 def check_settings(config: TrainConfig, nodes: int, merge_seconds: float) -> None:
+    """Refuse settings with which copies of a network cannot be averaged."""
     if nodes < 1 or not merge_seconds > 0:
         raise InputError("--nodes is a whole number from 1 on, --merge-seconds a time above 0")
     if config.phases:
@@ -328,7 +335,7 @@ def check_settings(config: TrainConfig, nodes: int, merge_seconds: float) -> Non
 
 
 @contextlib.contextmanager
-def together(nodes: int, merge_seconds: float = MERGE_SECONDS, address: str | None = None) -> Iterator[Maker]:
+def trainers_on_ray(nodes: int, merge_seconds: float = MERGE_SECONDS, address: str | None = None) -> Iterator[Maker]:
     """A maker of trainers over the nodes of a cluster; without an address, over `nodes` processes on this machine."""
     with contextlib.ExitStack() as stack:
 
@@ -336,7 +343,7 @@ def together(nodes: int, merge_seconds: float = MERGE_SECONDS, address: str | No
             check_settings(config, nodes, merge_seconds)
             room = 16 * evaluator(config.the_game, config.the_network).size * (nodes + 1)
             ray = stack.enter_context(cluster(address, nodes * config.threads, room))
-            trainer = TogetherTrainer(ray, config, nodes, merge_seconds)
+            trainer = RayTrainer(ray, config, nodes, merge_seconds)
             stack.callback(trainer.close)
             return trainer
 

@@ -58,6 +58,7 @@ def bytes_of(half: np.uint64) -> np.uint64:
 
 @compiled
 def no_extras(aux: np.uint64) -> np.uint64:
+    """For games whose observation is the board alone."""
     return ZERO
 
 

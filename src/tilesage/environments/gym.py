@@ -82,9 +82,11 @@ class BoardEnv(gymnasium.Env[Any, Any]):
 
     @property
     def game(self) -> Game:
+        """The game with its parameters."""
         return self._batch.game
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """A new episode; `options={"position": …}` begins it in a position, written as for the command hint."""
         super().reset(seed=seed)
         if seed is not None or not self._started:
             self._batch.seed(int(self.np_random.integers(2**63)) if seed is None else seed)
@@ -98,6 +100,7 @@ class BoardEnv(gymnasium.Env[Any, Any]):
         return self._observation(), self._info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Slide, and let chance place a tile. An action that is not legal changes nothing."""
         if not 0 <= int(action) < 4:
             raise InputError(f"an action is 0, 1, 2 or 3 (up, right, down, left), not {action}")
         self._batch.step(np.array([action], np.int64))
@@ -105,6 +108,7 @@ class BoardEnv(gymnasium.Env[Any, Any]):
         return self._observation(), float(seen.rewards[0]), bool(seen.terminated[0]), False, self._info()
 
     def render(self) -> Any:
+        """A text or a picture of the position, by `render_mode`."""
         if self.render_mode is None:
             gymnasium.logger.warn("nothing to render: make the environment with render_mode='ansi' or 'rgb_array'")
             return None
@@ -180,9 +184,11 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
 
     @property
     def game(self) -> Game:
+        """The game with its parameters."""
         return self._batch.game
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """New episodes, in all environments or in those of `options={"reset_mask": …}`."""
         super().reset(seed=seed)
         if seed is not None or not self._started:
             self._batch.seed(int(self.np_random.integers(2**63)) if seed is None else seed)
@@ -191,6 +197,7 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
         return self._observations(), self._infos()
 
     def step(self, actions: Any) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
+        """One step of every environment; what follows an end is up to `autoreset_mode`."""
         played, batch = self._played(actions), self._batch
         batch.step(played, restart=self.autoreset_mode == AutoresetMode.NEXT_STEP)
         seen = batch.seen
@@ -201,6 +208,7 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
         return self._observations(), rewards, terminated, truncated, {**self._infos(), **last}
 
     def render(self) -> tuple[Any, ...] | None:
+        """A text or a picture of each position, by `render_mode`."""
         if self.render_mode is None:
             gymnasium.logger.warn("nothing to render: make the environments with render_mode='ansi' or 'rgb_array'")
             return None

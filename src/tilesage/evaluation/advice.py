@@ -30,6 +30,7 @@ class MoveAdvice:
     reach: float | None = None  # the share of those that reached the next tile
 
     def summary(self) -> dict[str, Any]:
+        """The figures of this move in `--json`."""
         found = {
             "action": ACTIONS[self.action],
             "legal": self.legal,

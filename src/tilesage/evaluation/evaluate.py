@@ -25,7 +25,7 @@ from tilesage.core.compiler import Array, compiled
 from tilesage.core.errors import InputError
 from tilesage.evaluation.playing import COLUMNS, LARGEST, LONGEST_GAME, MOVES, SCORE, Playing, chance_in, dealer_of
 from tilesage.games import Game, State
-from tilesage.records.lines import notation_of
+from tilesage.records.notation import notation_of
 from tilesage.records.record import Place, Record, Slide, worth
 from tilesage.records.statistics import Statistics
 from tilesage.search.agents import Agent
@@ -83,6 +83,7 @@ class LocalWorker:
         self.stop = np.zeros(1, np.int64) if stop is None else stop
 
     def play(self, seed: int, first: int, games: int) -> Played:
+        """See `Worker`."""
         places = np.zeros((games, COLUMNS), np.uint64)
         dealer_of(self.agent.game)(self.agent.game.rows, np.uint64(seed), first, places)
         begun, clock, failure = time.time(), time.perf_counter(), None
@@ -99,9 +100,11 @@ class LocalWorker:
         return played
 
     def finish(self) -> None:
+        """See `Worker`."""
         self.stop[0] = 1
 
     def close(self) -> None:
+        """See `Worker`."""
         self.stop[0] = 1
 
 
@@ -225,6 +228,7 @@ class Evaluating:
         self.failure: BaseException | None = None
 
     def run(self) -> Evaluation:
+        """Play all games, until they are finished or the user stops them."""
         workers = self._workers()
         begin = time.perf_counter()
         threads = [threading.Thread(target=self._work, args=(worker,), daemon=True) for worker in workers]

@@ -40,6 +40,7 @@ class Order(NamedTuple):
     keep: bool
 
     def worker(self) -> LocalWorker:
+        """The worker that carries out the order, in its process."""
         game = games.get(self.game, **self.parameters)
         return LocalWorker(agent_of(self.reference, game), self.keep)
 
@@ -83,6 +84,7 @@ class ProcessWorker:
         self._send(order)
 
     def play(self, seed: int, first: int, games: int) -> Played:
+        """See `Worker`; the other process plays."""
         self._send((seed, first, games))
         played = self.receive()
         return played if isinstance(played, Played) else _nothing(first)
@@ -94,6 +96,7 @@ class ProcessWorker:
             _open(self.process.stdin).close()
 
     def close(self) -> None:
+        """End the process now."""
         self.ended = True
         self.process.kill()
         self.process.wait()

@@ -51,6 +51,7 @@ class Trial:
 
     @property
     def name(self) -> str:
+        """The settings in which this trial differs from the others."""
         return ", ".join(f"{name} {value}" for name, value in self.settings.items()) or "the only one"
 
     def standing(self) -> Run:
@@ -65,6 +66,7 @@ class Trial:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
+        """The lines of its metrics so far."""
         return read_metrics(self.folder) if (self.folder / "metrics.jsonl").exists() else []
 
     def open(self) -> Run:

@@ -143,6 +143,7 @@ def nth_cell(cells: np.uint64, n: np.uint64) -> np.uint64:
 
 @compiled
 def tile_at(board: Board, cell: int) -> np.uint64:
+    """The index in a cell."""
     return (board >> (np.uint64(cell) << TWO)) & NIBBLE
 
 
@@ -170,6 +171,7 @@ def tiles_above(board: Board, tile: np.uint64) -> np.uint64:
 
 @compiled
 def largest_nibble(board: Board) -> np.uint64:
+    """The largest nibble on the board; larger tiles keep it at 15."""
     largest = ZERO
     for _ in range(16):
         largest = max(largest, board & NIBBLE)

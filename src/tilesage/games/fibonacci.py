@@ -267,6 +267,7 @@ def write(board: Board, aux: np.uint64) -> tuple[list[int], dict[str, str]]:
 
 
 def read(cells: list[int], fields: dict[str, str]) -> tuple[Board, np.uint64]:
+    """Board and aux of these indices."""
     board = sum(int(nibble_of(np.uint64(tile))) << 4 * cell for cell, tile in enumerate(cells))
     aux = sum(int(rest_of(np.uint64(tile))) << 4 * cell for cell, tile in enumerate(cells))
     return np.uint64(board), np.uint64(aux)

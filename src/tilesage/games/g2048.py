@@ -83,6 +83,7 @@ def table_of(slide_one: Callable[[list[int]], tuple[list[int], int]]) -> Array:
 
 @cache
 def row_table() -> Array:
+    """The table of slides of all rows."""
     return table_of(slide_line)
 
 
@@ -97,6 +98,7 @@ def slide_left(rows: Array, board: Board) -> tuple[Board, Whole]:
 
 @compiled
 def exponent_at(board: Board, aux: np.uint64, cell: int) -> np.uint64:
+    """The exponent of the tile in a cell, those above 15 included."""
     return tile_at(board, cell) + ((aux >> (np.uint64(cell) << ONE)) & THREE)
 
 
@@ -225,6 +227,7 @@ def write(board: Board, aux: np.uint64) -> tuple[list[int], dict[str, str]]:
 
 
 def read(cells: list[int], fields: dict[str, str]) -> tuple[Board, np.uint64]:
+    """Board and aux of these exponents."""
     board = aux = 0
     for cell, exponent in enumerate(cells):
         board |= min(exponent, 15) << 4 * cell

@@ -96,8 +96,8 @@ class Game:
     scales: bool = False
     # … so much the same that a search may think about the smaller board instead (Guei 2022).
     downgrades: bool = False
-    # The practice of a part of another game: nobody plays it for its own sake. `given` is the smallest of the tiles
-    # that it may begin with beside the new ones.
+    # A practice game: a position late in another game, to train a specialist network for the endgame; nobody plays it
+    # for its own sake. `given` is the smallest of the tiles that it may begin with beside the new ones.
     practice: bool = False
     given: int = 0
 

@@ -36,6 +36,7 @@ from tilesage.games.game import Game
 
 @compiled
 def has_full_nibble(board: Board) -> bool:
+    """Is there a tile of index 15 or more?"""
     return bool((board & (board >> ONE) & (board >> TWO) & (board >> S3) & LOW_BITS) != ZERO)
 
 

@@ -103,6 +103,7 @@ class State:
 
     @property
     def over(self) -> bool:
+        """Is no move legal?"""
         return not self.legal
 
     def slide(self, action: int | str) -> Afterstate:
@@ -191,6 +192,7 @@ def _placed_value(game: Game, after: np.uint64, board: np.uint64) -> int:
 
 
 def new_state(game: Game, seed: int) -> State:
+    """The start of the game with this seed."""
     if not 0 <= seed < 2**64:
         raise InputError(f"a seed is a whole number from 0 to 2^64 - 1, not {seed}")
     return start_from(game, np.uint64(seed_of(np.uint64(seed), np.uint64(0))))

@@ -137,6 +137,7 @@ def entry_cells(after: Board, aux: np.uint64) -> np.uint64:
 
 @compiled
 def hint_of(aux: np.uint64) -> np.uint64:
+    """The next tile: 1, 2 or 3."""
     return aux & THREE
 
 
@@ -149,6 +150,7 @@ def bag_without(bag: np.uint64, tile: np.uint64) -> np.uint64:
 
 @compiled
 def tiles_in(bag: np.uint64) -> np.uint64:
+    """How many tiles are left in the bag."""
     return (bag & ONE) + ((bag >> ONE) & ONE) + (bag >> TWO)
 
 
@@ -164,6 +166,7 @@ def draw_hint(aux: np.uint64, rng: np.uint64) -> tuple[np.uint64, np.uint64]:
 
 @compiled
 def value_of_index(tile: np.uint64) -> Whole:
+    """What a tile adds to the score: 0 for 1 and 2, 3 for a 3, and three times as much for every doubling."""
     value = np.int64(0)
     if tile >= THREE:
         value = np.int64(3)
@@ -258,6 +261,7 @@ def sum_of_tiles(board: Board, aux: np.uint64) -> np.uint64:
 
 @cache
 def game() -> Game:
+    """The Threes! of the course: every next tile is known."""
     return Game(
         name="threes",
         key="threes",
@@ -287,6 +291,7 @@ def write(board: Board, aux: np.uint64) -> tuple[list[int], dict[str, str]]:
 
 
 def read(cells: list[int], fields: dict[str, str]) -> tuple[Board, np.uint64]:
+    """Board and aux of these indices, a hint, and what is in the bag; an InputError where they do not fit."""
     hint = fields.get("hint", "")
     if hint not in ("1", "2", "3"):
         raise InputError(f"Threes! needs the next tile: add hint=1, hint=2 or hint=3 (got {hint or 'none'})")

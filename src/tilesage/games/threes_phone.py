@@ -108,6 +108,7 @@ def entry_cells(after: Board, aux: np.uint64) -> np.uint64:
 
 @compiled
 def cards_left(aux: np.uint64) -> np.uint64:
+    """How many cards are left in the deck."""
     return ((aux >> S16) & COUNT) + ((aux >> S19) & COUNT) + ((aux >> S22) & COUNT)
 
 
@@ -137,6 +138,7 @@ def take_card(deck: np.uint64, tile: int) -> np.uint64:
 
 @compiled
 def cards_of(deck: np.uint64, tile: int) -> np.uint64:
+    """How many cards of this tile (1, 2 or 3) are left in the deck."""
     return (deck >> np.uint64(13 + 3 * tile)) & COUNT
 
 
@@ -224,6 +226,7 @@ def draws(board: Board, aux: np.uint64, auxes: Array, probabilities: Array) -> i
 
 @cache
 def game() -> Game:
+    """Threes! as it is on the phone, with its deck and its bonus tiles."""
     return Game(
         name="threes-phone",
         key="threes-phone",
@@ -255,6 +258,7 @@ def write(board: Board, aux: np.uint64) -> tuple[list[int], dict[str, str]]:
 
 
 def read(cells: list[int], fields: dict[str, str]) -> tuple[Board, np.uint64]:
+    """Board and aux of these indices, a hint, and what is in the deck; an InputError where they do not fit."""
     try:
         window = [TILES.index(int(tile)) for tile in fields.get("hint", "").split("+")]
     except ValueError:

@@ -12,9 +12,9 @@ from tilesage.games.game import Game
 from tilesage.learning.parts import chooser, far_reads, parts
 from tilesage.learning.rules import adjust, adjust_age, adjust_coherently, delayed_error
 from tilesage.learning.seat import GAMES, MOVES, NO_GAME, SLOTS, Seat
-from tilesage.networks.lanes import prefetch
 from tilesage.networks.ntuple import evaluator
 from tilesage.networks.patterns import Network
+from tilesage.networks.vector_words import prefetch
 
 NO_AGE = np.uint64(0)
 

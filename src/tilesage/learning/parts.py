@@ -14,9 +14,9 @@ from tilesage.games.game import Game
 from tilesage.learning.ahead import make_ahead
 from tilesage.learning.rules import reader
 from tilesage.learning.seat import BEST, CANDIDATES, GAMES, POINTS, REPLAYS, Seat
-from tilesage.networks.lanes import entries_of, prefetch
 from tilesage.networks.layout import is_small
 from tilesage.networks.ntuple import Evaluator
+from tilesage.networks.vector_words import entries_of, prefetch
 
 ACTIONS = (0, 1, 2, 3)
 NONE = np.float32(0)

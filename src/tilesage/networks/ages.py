@@ -1,10 +1,11 @@
-"""By age: what is usual so far into a game, learnt apart from what the patterns say.
+"""Value by the sum of tiles (`--by-age`): what is usual so far into a game, learnt apart from the patterns.
 
-A slide keeps the sum of all tiles, and every new tile adds to it: the sum is the age of a position. A network by age
-has one more table, of what a position of each age is worth as a rule; the value is that plus the sum of the patterns,
-which then say only how much better or worse than usual a board is. All moves of a position lead to boards of the same
-age, so the table never decides between them. What it changes is what ignorance means. An entry that was never met, of
-a board with the first 16384 perhaps, says "as usual" instead of "worth nothing", so there is no reason to shun it.
+A slide keeps the sum of all tiles, and every new tile adds to it: the sum tells how far a game is, so it is called
+the age of a position. A network by age has one table more, of the mean value for each sum of tiles. The value of a
+board is the entry there plus the sum of the patterns, which then say only how much better or worse than usual the
+board is. It is a baseline that depends on time. All moves of a position lead to boards of the same sum, so the table
+never decides between them. What it changes is what ignorance means: an entry that was never met, of a board with the
+first 16384 perhaps, says "as usual" instead of "worth nothing", so there is no reason to avoid it.
 
 The table stands behind all others in the weights. It learns at a rate of its own, a small one: it is met at every
 move, and what it says is part of every error.
@@ -27,7 +28,7 @@ USUAL_BITS = 6
 
 
 def make_age(game: Game, first: int) -> Callable[..., Any]:
-    """`age(board, aux)`: the place of a position's age in weights whose table of ages begins at `first`."""
+    """`age(board, aux)`: which weight holds the mean value for this sum of tiles; its table begins at `first`."""
     sum_of_tiles, begin = game.rules.sum_of_tiles, np.uint64(first)
     oldest, bits = np.uint64(AGES - 1), np.uint64(BITS.get(game.name, USUAL_BITS))
 

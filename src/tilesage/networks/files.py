@@ -65,6 +65,7 @@ class Model:
 
     @cached_property
     def evaluator(self) -> Evaluator:
+        """The network compiled for the game."""
         return evaluator(self.game, self.network)
 
     def value(self, position: State | Afterstate) -> float:
@@ -132,6 +133,7 @@ class Model:
 
     @property
     def name(self) -> str:
+        """The name of its file, or of the run whose best or last model it is."""
         if self.path is None:
             return "unnamed"
         return self.path.parent.name if self.path.name in ("best.safetensors", "last.safetensors") else self.path.stem

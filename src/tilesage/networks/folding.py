@@ -1,14 +1,14 @@
-"""Folding: one network for every scale of a game.
+"""Folding: a network reads boards with large tiles at a smaller scale: tile-downgrading, in learning too.
 
-Tile-downgrading (Guei 2022) is a trick of play: a board with tiles larger than the network knows is searched as a
-smaller one. A folded network learns that way from the start. From a tile on, every position is brought down before
-the tables see it: the largest missing tile below the maximum is the hole, and all tiles above the hole are halved,
-again and again until the largest tile is below the limit or no hole is left. What is learnt while a 4096 grows is
-then known when a 16384 grows, and the wall at which plain learning stops is gone (docs/findings.md has the figures).
+Tile-downgrading (Guei 2022) searches a board with tiles larger than the network knows as a smaller one. A folded
+network learns that way from the start. From a tile on, every position is brought down before the tables see it: the
+largest tile that is missing below the maximum is the gap (`hole`), and all tiles above it are halved, again and
+again until the largest tile is below the limit or no gap is left. What is learnt while a 4096 grows is then known
+when a 16384 grows, and the plateau at which plain learning stops is gone (docs/findings.md has the figures).
 
 The value is that of the board as it is seen. One might expect twice as much: every merge of the large tiles is worth
 twice as much. But to get there is so much harder that less than the same is to be expected, and values that are
-doubled run away where a fold is met too often.
+doubled run away where a folded board is met too often.
 
 Threes! folds in the same way, by indices, and keeps its hint.
 """

@@ -71,6 +71,7 @@ def function_of(game: Game, value: ValueFunction, of: str) -> ValueFunction:
 
 
 def no_notes() -> Notes:
+    """Notes for a value that remembers nothing."""
     return (np.zeros(1),)
 
 

@@ -19,9 +19,9 @@ from tilesage.games.board import ONE, S8, ZERO, holds, tiles_above, turn
 from tilesage.games.game import Game
 from tilesage.networks.ages import make_age
 from tilesage.networks.folding import make_fold
-from tilesage.networks.lanes import sum_of_one
 from tilesage.networks.layout import Layout, layout_of
 from tilesage.networks.patterns import HINTS, Network
+from tilesage.networks.vector_words import sum_of_one
 
 BONUS = np.uint64(HINTS)  # the last set of tables: any bonus tile
 DIRECTION = np.uint64(3)

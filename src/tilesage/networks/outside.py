@@ -53,6 +53,7 @@ class OutsideValue:
 
     @property
     def name(self) -> str:
+        """The name of the function."""
         return getattr(self.function, "__name__", type(self.function).__name__)
 
     def __repr__(self) -> str:
@@ -180,6 +181,7 @@ class Answers(NamedTuple):
 
 
 def new_answers() -> Answers:
+    """An empty table of answers."""
     boards, auxes = np.zeros(MOST_PLACES, np.uint64), np.zeros(MOST_PLACES, np.uint64)
     values, taken = np.zeros(MOST_PLACES), np.zeros(MOST_PLACES, np.uint8)
     questions = np.zeros(MOST_PLACES // 2, np.int64)

@@ -78,6 +78,7 @@ class Network:
 
     @property
     def symmetries(self) -> int:
+        """In how many of the eight symmetries each table reads a board."""
         return 2 if self.turned else 8
 
     @property
@@ -109,6 +110,7 @@ AGES = 4096
 
 
 def write_pattern(pattern: Pattern) -> str:
+    """The cells of a pattern as hexadecimal digits, such as 012345."""
     return "".join(f"{cell:x}" for cell in pattern)
 
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from tilesage.core.errors import InputError
 from tilesage.games import Game, State
-from tilesage.records.lines import (
+from tilesage.records.notation import (
     ACTION,
     HEAD,
     NAME,

@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING
 
 from tilesage.core.errors import InputError
 from tilesage.records.fairness import Group, Test, cell_tests, grouped_test
-from tilesage.records.lines import HEAD, Line, guess_game, open_records, read_lines
+from tilesage.records.notation import HEAD, Line, guess_game, open_records, read_lines
 from tilesage.records.replay import Fault, Referee
 from tilesage.records.rulebooks import BOOKS, Chance, Question
 from tilesage.records.statistics import TABLES, Statistics
 
 if TYPE_CHECKING:
-    from tilesage.records.own_rules import OwnReferee
+    from tilesage.records.by_game_rules import RefereeByGameRules
 
 COURSE_GAMES = ("threes",)  # for which the course gives points
 COURSE_RECORDS = 1000  # the course's judge wants at least so many
@@ -69,14 +69,17 @@ class Verdict:
 
     @property
     def unfair(self) -> list[Test]:
+        """The tests of chance that failed."""
         return [test for test in self.tests if test.p < self.significance]
 
     @property
     def ok(self) -> bool:
+        """Were all games by the rules, and was chance fair?"""
         return not self.reason and not self.unfair
 
     @property
     def fast_enough(self) -> bool:
+        """Was the player as fast as it was to be?"""
         return self.expected_ops is None or self.statistics.ops >= self.expected_ops
 
     @property
@@ -94,6 +97,7 @@ class Verdict:
         return "\n".join(_report(self, TABLES[table]))
 
     def json(self) -> dict[str, object]:
+        """The figures of `--json`."""
         ops = self.statistics.ops
         return {
             "file": self.file,
@@ -161,13 +165,13 @@ def judge(
     )
 
 
-def referee_of(game: str, parameters: Mapping[str, float]) -> Referee | OwnReferee:
+def referee_of(game: str, parameters: Mapping[str, float]) -> Referee | RefereeByGameRules:
     """Who judges this game: a rule book, or else its own rules."""
     if game in BOOKS:
         return Referee(game, **parameters)
-    from tilesage.records.own_rules import OwnReferee
+    from tilesage.records.by_game_rules import RefereeByGameRules
 
-    return OwnReferee(game, **parameters)
+    return RefereeByGameRules(game, **parameters)
 
 
 def processes_for(size: int) -> int:

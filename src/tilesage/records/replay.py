@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tilesage.records.lines import HEAD, MARKS, SYMBOLS, TAIL
+from tilesage.records.notation import HEAD, MARKS, SYMBOLS, TAIL
 from tilesage.records.rulebooks import BITS, INDEX, TILE, Chance, rule_book, turned
 
 ACTIONS = {"U": 0, "R": 1, "D": 2, "L": 3}
@@ -147,6 +147,7 @@ class Replay:
                 self.placement_ms += int(place_ms)
 
     def slide(self, action: int, stated: str | None) -> None:
+        """Play a slide; `stated` is the reward that the record gives."""
         lines = self.lines
         across = action & 1
         if across != self.across:
@@ -166,6 +167,7 @@ class Replay:
         self.candidates = i | j << 4 | k << 8 | m << 12 if across else i | j << 1 | k << 2 | m << 3
 
     def place(self, cell: int, tile: int, hint: str, stated: str | None) -> None:
+        """Place a tile; `stated` is the reward that the record gives."""
         if not self.candidates >> cell & 1:
             raise Fault(self.number, self.wrong_cell(cell))
         if self.across:
@@ -192,6 +194,7 @@ class Replay:
                 raise Fault(self.number, f"the game stops here while {name} is legal")
 
     def outcome(self, ms: int) -> Outcome:
+        """What came of the whole game."""
         largest = max(line >> BITS * k & TILE for line in self.lines for k in range(4))
         start = self.book.start
         slides = (self.number - start) // 2

@@ -1,6 +1,6 @@
 """The referee's own rule books: slides and the dealing of tiles, sharing nothing with the engine.
 
-A game without a book here is judged by its own rules (own_rules.py), and the verdict says so.
+A game without a book here is judged by its own rules (by_game_rules.py), and the verdict says so.
 
 A board is four lines, a line is four tile indices of six bits each; what a slide does to a line is worked out once
 and kept in a dictionary.
@@ -16,7 +16,7 @@ from inspect import signature
 from typing import Protocol
 
 from tilesage.core.errors import InputError
-from tilesage.records.lines import NOTATIONS, SYMBOLS
+from tilesage.records.notation import NOTATIONS, SYMBOLS
 
 BITS = 6  # of a tile
 TILE, LINE = (1 << BITS) - 1, (1 << 4 * BITS) - 1
@@ -31,6 +31,7 @@ class Chance:
     choices: Counter[tuple[str, tuple[int, ...], int]] = field(default_factory=Counter)  # kind, situation, choice
 
     def merge(self, other: Chance) -> None:
+        """Add what chance did in other games."""
         self.landings.update(other.landings)
         self.choices.update(other.choices)
 
@@ -66,14 +67,17 @@ class RuleBook:
 
     @property
     def landing(self) -> str:
+        """Where new tiles land: anywhere, at the border, or at the border of a line that moved."""
         return self.tables[0].landing
 
     @property
     def width(self) -> int:
+        """How many characters a placement has in a record."""
         return NOTATIONS[self.name].width
 
     @property
     def start(self) -> int:
+        """How many tiles a game starts with."""
         return NOTATIONS[self.name].start
 
 
@@ -163,6 +167,7 @@ def slide_2584(line: list[int]) -> tuple[list[int], int]:
 
 
 def worth_in_threes(index: int) -> int:
+    """What a tile of this index adds to the score of Threes!"""
     return 3 ** (index - 2) if index > 2 else 0
 
 
@@ -208,6 +213,7 @@ HINTS = Question("hints", "draw", "each tile left in the bag equally likely to b
 
 
 def book_2048(four_rate: float = 0.1) -> RuleBook:
+    """The rules of 2048."""
     question = Question(
         "tiles",
         "tile",
@@ -219,6 +225,7 @@ def book_2048(four_rate: float = 0.1) -> RuleBook:
 
 
 def book_fibonacci(two_rate: float = 0.1) -> RuleBook:
+    """The rules of 2584."""
     question = Question(
         "tiles",
         "tile",
@@ -230,11 +237,13 @@ def book_fibonacci(two_rate: float = 0.1) -> RuleBook:
 
 
 def book_threes() -> RuleBook:
+    """The rules of the Threes! of the course."""
     slides = _tables(lambda line: slide_threes(line, 14), "border")
     return RuleBook("threes", slides, DealerThrees, (HINTS,), WORTH_IN_THREES)
 
 
 def book_threes_phone() -> RuleBook:
+    """The rules of Threes! as it is on the phone."""
     slides = _tables(lambda line: slide_threes(line, 15), "moved")
     questions = (
         HINTS,
@@ -277,6 +286,7 @@ class DealerOfTwo:
         self.possible = {i: numbers[i - 1] for i, rate in ((1, 1 - second_rate), (2, second_rate)) if rate > 0}
 
     def deal(self, tile: int, hint: str, lines: list[int]) -> str | None:
+        """What is wrong with this new tile, if anything."""
         if tile not in self.possible:
             tiles = " or ".join(self.possible.values())
             return f"a tile of index {SYMBOLS[tile]} cannot appear, only {tiles}"
@@ -317,6 +327,7 @@ class DealerThrees:
         self.hint = 0
 
     def deal(self, tile: int, hint: str, lines: list[int]) -> str | None:
+        """What is wrong with this new tile and the hint after it, if anything."""
         if self.hint and tile != self.hint:
             return f"the tile is {SYMBOLS[tile]}, but the hint was {self.hint}"
         if not self.hint and not self.bag.draw(tile):
@@ -337,6 +348,7 @@ class DealerPhone:
         self.finished = False
 
     def deal(self, tile: int, hint: str, lines: list[int]) -> str | None:
+        """What is wrong with this new tile and the hint after it, if anything."""
         if not self.low:
             if not self.deck.draw(tile):
                 return f"the first tile has index {SYMBOLS[tile]}: the deck holds 1, 2, 3"

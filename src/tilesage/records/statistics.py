@@ -88,6 +88,7 @@ class Statistics:
             self.add(int(score), int(tile), int(moves))
 
     def merge(self, other: Statistics) -> None:
+        """Add the games of another set."""
         self.games += other.games
         self.total += other.total
         self.squares += other.squares
@@ -102,6 +103,7 @@ class Statistics:
 
     @property
     def mean(self) -> float:
+        """The mean score; nan without games."""
         return self.total / self.games if self.games else nan
 
     @property

@@ -22,6 +22,7 @@ least 100,000 games and does not say how many its network had learnt from; ours 
 
 
 def steps(scale: Scale) -> Sequence[Step]:
+    """Learn, and play the test games."""
     learn = ("train", "2048", "--network", "6x6", "--of", "states", "--direction", "backward", "--rule", "td")
     how = ("--rate", "0.5>0.01", *scale.training(scale.pick(300, 300_000)), "--out", "{run}/learn")
     test = ("evaluate", "{run}/learn/last.safetensors", "--games", scale.pick(100, 1000), "--seed", str(scale.seed))
@@ -32,6 +33,7 @@ def steps(scale: Scale) -> Sequence[Step]:
 
 
 def results(experiment: Experiment, folder: Path) -> str:
+    """The figures beside those reported, with drawings."""
     ours = {"ours": experiment.done.get("test")}
     curve = learning_curve(
         folder / "D0-curve.png", {"ours": experiment.folder / "learn"}, "mean", "mean score of 1,000 training games"

@@ -33,6 +33,7 @@ have one cannot average 10,087 points and 767 moves. What the method gives under
 
 
 def steps(scale: Scale) -> Sequence[Step]:
+    """Play the games of each player, and let the referee judge one file of them."""
     games = {"limits": scale.pick(4, 100), "laptop": scale.pick(8, 100), "more": scale.pick(1, 20)}
     found = []
     for name, agent in PLAYERS.items():
@@ -45,6 +46,7 @@ def steps(scale: Scale) -> Sequence[Step]:
 
 
 def results(experiment: Experiment, folder: Path) -> str:
+    """The figures beside those reported, with drawings."""
     ours = {LABELS[name]: experiment.done.get(name) for name in PLAYERS}
     words = side_by_side(REPORTED, ours, TILES)
     pace = [

@@ -30,6 +30,7 @@ class Row:
 
     @property
     def name(self) -> str:
+        """The network and the rate."""
         return f"{self.network}-{self.rate}"
 
 
@@ -54,6 +55,7 @@ games at a true rate of 88 %, the best shows about 90 %.)
 
 
 def steps(scale: Scale) -> Sequence[Step]:
+    """Learn and test once for every row of the ablation, and once with values of states."""
     found: list[Step] = []
     games = scale.pick(1000, 500_000)
     for row in ROWS:
@@ -76,6 +78,7 @@ def _learn_and_test(
 
 
 def results(experiment: Experiment, folder: Path) -> str:
+    """The ablation beside the one reported, with drawings."""
     done = experiment.done
     tests = {row.name: done.get(f"{row.name}.test") for row in ROWS}
     lines = [_line(row, tests[row.name]) for row in ROWS]

@@ -25,6 +25,7 @@ judged: every action legal, the speed at least the report's, and the course's po
 
 
 def steps(scale: Scale) -> Sequence[Step]:
+    """Learn, play and judge, once for each network."""
     found: list[Step] = []
     for network, rate in RATES.items():
         learn = ("train", "threes", "--network", network, "--rule", "td", "--rate", rate)
@@ -48,6 +49,7 @@ def steps(scale: Scale) -> Sequence[Step]:
 
 
 def results(experiment: Experiment, folder: Path) -> str:
+    """The figures beside those reported, with drawings."""
     done = experiment.done
     ours = {f"ours, {network}": done.get(f"{network}.test") for network in RATES}
     curve = learning_curve(

@@ -24,6 +24,7 @@ class Reported:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
@@ -44,6 +45,7 @@ def reach_of(done: Done | None, tile: int) -> float:
 
 
 def end_of(done: Done | None, tile: int) -> float:
+    """Share of games that ended with exactly this tile as the largest, in percent."""
     return 100 * float(done.figures["tiles"].get(str(tile), {"end": 0.0})["end"]) if done else 0.0
 
 

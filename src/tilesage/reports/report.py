@@ -26,6 +26,7 @@ class Scale:
 
     @property
     def full(self) -> bool:
+        """Is it the scale of the report itself?"""
         return self.name == "full"
 
     def pick(self, quick: int, full: int) -> str:
@@ -59,6 +60,7 @@ class Report:
     results: Callable[[Experiment, Path], str]  # the tables; draws pictures into a folder beside the page
 
     def page(self, experiment: Experiment, scale: Scale, folder: Path) -> str:
+        """The page about the experiment, in Markdown."""
         size = "" if scale.full else "\n\n*This is the quick scale: minutes instead of the report's number of games.*"
         again = f"tilesage reproduce {self.name} --scale {scale.name}"
         again += f" --device {scale.device}" if scale.device != "cpu" else ""
@@ -70,6 +72,7 @@ class Report:
 
 
 def names() -> tuple[str, ...]:
+    """The reports that can be reproduced."""
     return NAMES
 
 

@@ -38,9 +38,11 @@ class Step:
 
     @property
     def trains(self) -> bool:
+        """Is it a training?"""
         return self.words[0] == "train"
 
     def in_folder(self, folder: Path) -> tuple[str, ...]:
+        """The words of the command, for this run folder."""
         return tuple(word.replace("{run}", str(folder)) for word in self.words)
 
 
@@ -62,6 +64,7 @@ class Done:
 
     @classmethod
     def read(cls, path: Path) -> Done:
+        """The figures of a finished step, as it left them in its file."""
         try:
             return cls(**json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
@@ -83,6 +86,7 @@ class Experiment:
     done: dict[str, Done] = field(default_factory=dict)
 
     def place(self, step: Step) -> Path:
+        """The file for the figures of a step."""
         return self.folder / f"{step.name}.json"
 
     def look(self, steps: Sequence[Step]) -> None:
@@ -151,6 +155,7 @@ def _essence(command: str) -> list[str]:
 
 
 def is_wanted(name: str, wanted: Sequence[str]) -> bool:
+    """Does one of the wanted words begin the name of this step? Without any, all are wanted."""
     return not wanted or any(name.startswith(word) for word in wanted)
 
 

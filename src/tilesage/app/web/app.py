@@ -81,6 +81,7 @@ def _address(request: Request) -> str:
 
 
 async def games_listed(server: ServerState, request: Request) -> dict[str, Any]:
+    """`/api/games`: games, agents, and what can be trained."""
     known = games.all_games()
     return {
         "games": [
@@ -96,10 +97,12 @@ async def games_listed(server: ServerState, request: Request) -> dict[str, Any]:
 
 
 async def models_listed(server: ServerState, request: Request) -> dict[str, Any]:
+    """`/api/models`: the models that may be named."""
     return {"models": await asyncio.to_thread(server.library.models)}
 
 
 async def hint(server: ServerState, request: Request) -> dict[str, Any]:
+    """`/api/hint`: what an agent would do in a position."""
     fields = await read_fields(request)
     game, board = fields.choice("game", games.names()), fields.text("board", BOARD_CHARACTERS)
     queue = server.queue(_address(request))
@@ -118,6 +121,7 @@ async def hint(server: ServerState, request: Request) -> dict[str, Any]:
 
 
 async def board_read(server: ServerState, request: Request) -> dict[str, Any]:
+    """`/api/position`: what a text says."""
     fields = await read_fields(request)
     game, board = fields.choice("game", games.names()), fields.text("board", BOARD_CHARACTERS)
     return position(games.get(game).parse(board))
@@ -132,16 +136,20 @@ async def read_upload(server: ServerState, request: Request) -> Fields:
 
 
 async def records_listed(server: ServerState, request: Request) -> dict[str, Any]:
+    """`/api/records`: the games of a records file."""
     text = (await read_upload(server, request)).text("text", RECORDS_BYTES)
     return await server.thinkers.run(server.queue(_address(request)), lambda: list_records(text))
 
 
 async def replayed(server: ServerState, request: Request) -> dict[str, Any]:
+    """`/api/replay`: every position of a recorded game."""
     fields = await read_upload(server, request)
     return await server.thinkers.run(server.queue(_address(request)), lambda: Replay.of(fields).told())
 
 
 async def runs_listed(server: ServerState, request: Request) -> dict[str, Any]:
+    """`/api/runs`: the trainings and where they stand."""
+
     def look() -> list[dict[str, Any]]:
         return [describe_run(run) for run in server.library.runs()]
 
@@ -153,20 +161,24 @@ async def runs_listed(server: ServerState, request: Request) -> dict[str, Any]:
 
 
 async def run_metrics(server: ServerState, request: Request) -> dict[str, Any]:
+    """`/api/runs/NAME`: the learning curve of a run."""
     fields = Fields({"after": request.query_params.get("after", "0")})
     after, name = fields.whole("after", 0, 2**53), request.path_params["name"]
     return await asyncio.to_thread(lambda: read_metrics(server.library.run(name), after))
 
 
 async def training_started(server: ServerState, request: Request) -> dict[str, Any]:
+    """`/api/trainings`: start one."""
     return await server.trainings.start(await read_fields(request))
 
 
 async def training_stopped(server: ServerState, request: Request) -> dict[str, Any]:
+    """`/api/trainings/stop`: stop one."""
     return await server.trainings.stop(await read_fields(request))
 
 
 async def described(server: ServerState, request: Request) -> dict[str, Any]:
+    """`/openapi.json`: the interface for programs."""
     return document()
 
 
@@ -186,10 +198,13 @@ def palette_css() -> str:
 
 
 async def palette_served(request: Request) -> Response:
+    """`/palette.css`: the tile colours."""
     return Response(palette_css(), media_type="text/css")
 
 
 def page(name: str) -> Callable[[Request], Awaitable[Response]]:
+    """What serves this file of the page."""
+
     async def served(request: Request) -> Response:
         return FileResponse(STATIC / name, headers={"cache-control": "no-cache"})
 

@@ -17,6 +17,7 @@ class ImpatientProtocol(H11Protocol):
     idle_before = False
 
     def connection_made(self, transport: Any) -> None:
+        """Begin to watch the connection."""
         super().connection_made(transport)
         self._schedule_check()
 
@@ -34,6 +35,7 @@ class ImpatientProtocol(H11Protocol):
         self._schedule_check()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """End the watch."""
         if self.watch:
             self.watch.cancel()
         super().connection_lost(exc)

@@ -20,6 +20,7 @@ class Fields:
 
     @classmethod
     def parse(cls, text: str | bytes) -> Fields:
+        """The fields of a JSON text."""
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):
@@ -27,6 +28,7 @@ class Fields:
         return cls(data)
 
     def text(self, name: str, longest: int, otherwise: str | None = None) -> str:
+        """A text of at most `longest` characters."""
         value = self.data.get(name)
         if value is None and otherwise is not None:
             return otherwise
@@ -37,9 +39,11 @@ class Fields:
         return value
 
     def maybe_text(self, name: str, longest: int) -> str | None:
+        """A text, or None where it is left out."""
         return None if self.data.get(name) is None else self.text(name, longest)
 
     def whole(self, name: str, low: int, high: int, otherwise: int | None = None) -> int:
+        """A whole number; digits in a text are one too, because JavaScript's numbers end at 2^53."""
         value = self.data.get(name)
         if value is None and otherwise is not None:
             return otherwise
@@ -52,21 +56,25 @@ class Fields:
         return value
 
     def seed(self, otherwise: int) -> int:
+        """A seed."""
         return self.whole("seed", 0, SEEDS - 1, otherwise)
 
     def number(self, name: str, low: float, high: float, otherwise: float | None = None) -> float:
+        """A number, whole or not."""
         value = self.data.get(name, otherwise)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
             raise InputError(f"{name} must be a number from {low:g} to {high:g}")
         return float(value)
 
     def flag(self, name: str) -> bool:
+        """True or false; false where it is left out."""
         value = self.data.get(name, False)
         if not isinstance(value, bool):
             raise InputError(f"{name} must be true or false")
         return value
 
     def choice(self, name: str, among: list[str], otherwise: str | None = None) -> str:
+        """One of these words."""
         value = self.text(name, 60, otherwise)
         if value not in among:
             raise InputError(f"{name} must be one of {', '.join(among)}")

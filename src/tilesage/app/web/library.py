@@ -62,9 +62,11 @@ class Library:
         return sorted(islice(found, MOST_RUNS), key=lambda run: run.name)
 
     def has_run(self, name: str) -> bool:
+        """Is there anything of this name among the runs?"""
         return self.settings.runs.is_dir() and name in os.listdir(self.settings.runs)
 
     def run(self, name: str) -> Run:
+        """The run of this name."""
         for run in self.runs():
             if run.name == name:
                 return run

@@ -52,6 +52,7 @@ class Bucket:
         self.level, self.at = self.depth, time.monotonic()
 
     def wait(self) -> float:
+        """Take one thing out; the seconds to wait before it may pass."""
         now = time.monotonic()
         self.level = min(self.depth, self.level + (now - self.at) * self.rate) - 1
         self.at = now
@@ -66,6 +67,7 @@ class VisitorQueue:
         self.waiting = 0  # jobs, the one that runs included
 
     def leave(self) -> None:
+        """A job is done, or given up."""
         self.waiting -= 1
 
 
@@ -93,6 +95,7 @@ class WorkerPool:
             return await asyncio.shield(work)
 
     def close(self) -> None:
+        """Take no further jobs, and forget those that wait."""
         self.executor.shutdown(wait=False, cancel_futures=True)
 
 

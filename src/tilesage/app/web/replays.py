@@ -24,7 +24,7 @@ from tilesage.drawing.motions import compact, motions
 from tilesage.games import Game, State
 from tilesage.games.state import DIGITS
 from tilesage.games.supply import Supply
-from tilesage.records.lines import HEAD, guess_game, read_lines
+from tilesage.records.notation import HEAD, guess_game, read_lines
 from tilesage.records.record import Place, Record, Slide, parse_record
 
 LISTED = 2000  # games of a file that are listed

@@ -63,6 +63,7 @@ class Visitor:
         self.errors = 0
 
     async def serve(self) -> None:
+        """Answer messages until the visitor leaves."""
         bucket = Bucket(MESSAGES_A_SECOND, MESSAGES_AT_ONCE)
         try:
             while self.errors <= ERRORS_FORGIVEN:
@@ -136,28 +137,34 @@ class Visitor:
     # What may be asked.
 
     async def new(self, fields: Fields) -> Answer:
+        """`play.new`."""
         game = fields.choice("game", games.names())
         seed = None if fields.data.get("seed") is None else fields.seed(0)
         board = fields.maybe_text("board", BOARD_CHARACTERS)
         return await self.server.movers.run(self.queue, lambda: self.session.open(game, seed, board))
 
     async def resume(self, fields: Fields) -> Answer:
+        """`play.resume`."""
         game, seed = fields.choice("game", games.names()), fields.seed(0)
         board, actions = fields.maybe_text("board", BOARD_CHARACTERS), fields.text("actions", MOST_MOVES)
         return await self.server.thinkers.run(self.queue, lambda: self.session.open(game, seed, board, actions))
 
     async def move(self, fields: Fields) -> Answer:
+        """`play.move`."""
         action = fields.whole("action", 0, 3)
         return await self.server.movers.run(self.queue, lambda: self.session.move(action))
 
     async def read(self, fields: Fields) -> Answer:
+        """`play.read`."""
         game, board = fields.choice("game", games.names()), fields.text("board", BOARD_CHARACTERS)
         return position(games.get(game).parse(board))
 
     async def undo(self, fields: Fields) -> Answer:
+        """`play.undo`."""
         return await self.server.movers.run(self.queue, self.session.undo)
 
     async def ask(self, fields: Fields) -> Answer:
+        """`play.ask`."""
         state = self.session.state
         if state is None or state.over:
             raise InputError("there is no move to advise on")
@@ -171,6 +178,7 @@ class Visitor:
         }
 
     async def watch(self, fields: Fields) -> Answer:
+        """`watch.start`."""
         game = fields.choice("game", games.names())
         seed, speed, paused = (
             fields.seed(secrets.randbelow(10**6)),
@@ -181,25 +189,31 @@ class Visitor:
         return self.watcher.start(game, player, seed, speed, paused)
 
     async def control(self, fields: Fields) -> Answer:
+        """`watch.control`."""
         self.watcher.control(fields.number("speed", 0, 1000), fields.flag("paused"))
         return {}
 
     async def step(self, fields: Fields) -> Answer:
+        """`watch.step`."""
         self.watcher.step()
         return {}
 
     async def seen(self, fields: Fields) -> None:
+        """`watch.seen`."""
         self.watcher.acknowledge(fields.whole("frame", 0, 2**53))
 
     async def record(self, fields: Fields) -> Answer:
+        """`watch.record`."""
         return self.watcher.record()
 
     async def demo(self, fields: Fields) -> Answer:
+        """`replay.demo`."""
         game = fields.choice("game", games.names())
         player = await self.server.player(self.thought_queue, game, fields)
         return await play_one(player, game, lambda job: self.server.thinkers.run(self.thought_queue, job))
 
     async def mistakes(self, fields: Fields) -> Answer:
+        """`replay.mistakes`."""
         run = self.server.thinkers.run
         replay = await run(self.thought_queue, lambda: Replay.of(fields))
         player = await self.server.player(self.thought_queue, replay.game, fields)

@@ -50,9 +50,11 @@ class Trainings:
         self.starting = asyncio.Lock()  # a process takes a while to start, in which two would find the place free
 
     def choices(self) -> dict[str, Any]:
+        """What the form of the page offers."""
         return {"allowed": self.settings.trainings > 0, "networks": NOTES, "rules": list(RULES)}
 
     async def start(self, fields: Fields) -> dict[str, Any]:
+        """Start the training of the form."""
         if self.settings.trainings <= 0:
             raise InputError("this server does not start trainings")
         name, words = self._command(fields)
@@ -113,6 +115,7 @@ class Trainings:
         return last.replace(str(self.settings.runs), "runs").removeprefix("tilesage: ")
 
     async def stop(self, fields: Fields) -> dict[str, Any]:
+        """Interrupt a training; it saves everything."""
         training = self.running.get(fields.text("name", 40))
         if training is None:
             raise InputError("no training of this name was started from this page, or it has ended")
@@ -125,6 +128,7 @@ class Trainings:
             training.process.send_signal(signal.SIGINT)
 
     async def close(self) -> None:
+        """Interrupt all trainings, and end those that take too long."""
         async with self.starting:  # one that is being started is interrupted too
             for training in list(self.running.values()):
                 self._interrupt(training)

@@ -109,6 +109,7 @@ class Watcher:
         }
 
     def close(self) -> None:
+        """The visitor has left."""
         if self.task:
             self.task.cancel()
 

@@ -34,13 +34,13 @@ def _as_told(situation: tuple[int, ...]) -> Mapping[int, float]:
 
 
 QUESTIONS = (
-    Question("own cells", "cell", "cells as likely as the rules of the game say", _as_told),
+    Question("cells by the rules", "cell", "cells as likely as the rules of the game say", _as_told),
     Question("tiles", "tile", "tiles as likely as the rules of the game say", _as_told),
     Question("hints", "draw", "hints as likely as the rules of the game say", _as_told),
 )
 
 
-class OwnReferee:
+class RefereeByGameRules:
     """Judges lines as `Referee` does, by the rules of the game itself."""
 
     independent = False
@@ -54,7 +54,7 @@ class OwnReferee:
     def judge(self, line: str) -> Outcome:
         """Play the game of a line again; a Fault says what is wrong with it."""
         frame, check = framed(line)
-        replay, number = OwnReplay(self), 0
+        replay, number = ReplayByGameRules(self), 0
         try:
             for number, action in enumerate(parse_moves(self.game.name, line[frame.at : frame.end]), 1):
                 replay.play(number, action)
@@ -83,10 +83,10 @@ class Landed:
     share: float
 
 
-class OwnReplay:
+class ReplayByGameRules:
     """One game while it is played again."""
 
-    def __init__(self, referee: OwnReferee) -> None:
+    def __init__(self, referee: RefereeByGameRules) -> None:
         self.game, self.chance, self.starters = referee.game, referee.chance, referee.starters
         self.board = self.aux = np.uint64(0)
         self.supply = Supply(self.game)
@@ -95,9 +95,11 @@ class OwnReplay:
 
     @property
     def begun(self) -> bool:
+        """Are all tiles of the start on the board?"""
         return self.placements >= self.game.starting_tiles
 
     def play(self, number: int, action: Action) -> None:
+        """The next action, which is number `number` of the record."""
         if isinstance(action, Slide):
             self.slide(number, action)
         elif self.begun:
@@ -106,6 +108,7 @@ class OwnReplay:
             self.place_first(number, action)
 
     def slide(self, number: int, slide: Slide) -> None:
+        """A slide: is it due and legal, and is its reward right?"""
         if not self.begun:
             raise Fault(number, f"a game of {self.game.name} starts with {self.game.starting_tiles} placements")
         if self.slid:
@@ -136,6 +139,7 @@ class OwnReplay:
         self.earn(number, place)
 
     def place(self, number: int, place: Place) -> None:
+        """A new tile after a slide: is it due, and may it land there?"""
         if not self.slid:
             raise Fault(number, "a slide is due, but a placement follows")
         outcomes = self.outcomes()
@@ -173,12 +177,14 @@ class OwnReplay:
         return np.uint64(auxes[drawn])
 
     def hint_in(self, board: np.uint64, aux: np.uint64) -> tuple[int, ...]:
+        """The hint of a position, as indices."""
         if self.game.hint is None:
             return ()
         shown = self.game.write(board, aux)[1]["hint"]
         return tuple(self.game.tiles.index(int(tile)) for tile in shown.split("+"))
 
     def earn(self, number: int, place: Place) -> None:
+        """Check and count what a placement earns."""
         earned = worth(self.game, place.tile)
         if place.reward != earned:
             raise Fault(number, f"the placement earns {earned}, the record says {place.reward}")
@@ -213,5 +219,6 @@ class OwnReplay:
                 raise Fault(number, f"the game stops here while {name} is legal")
 
     def outcome(self, ms: int) -> Outcome:
+        """What came of the whole game."""
         largest = int(self.game.rules.largest(self.board, self.aux))
         return Outcome(self.score, largest, self.slides, self.placements, ms, self.slide_ms, self.placement_ms)

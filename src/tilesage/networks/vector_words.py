@@ -1,8 +1,8 @@
 """Eight symmetries at once: vector code for the compiler, written as ordinary arithmetic.
 
-Numba compiles scalar loops well but leaves small bit tricks unvectorised. `Lanes` is a vector of `uint64` inside the
-compiler: the functions of layout.py, which use only operators, run on it unchanged and become vector instructions of
-whatever width the processor has. With the compiler off, the same functions run on numbers.
+Numba compiles scalar loops well but leaves small bit tricks unvectorised. `VectorWords` is a vector of `uint64`
+inside the compiler: the functions of layout.py, which use only operators, run on it unchanged and become vector
+instructions of whatever width the processor has. With the compiler off, the same functions run on numbers.
 """
 
 from __future__ import annotations
@@ -21,50 +21,50 @@ from tilesage.networks.layout import Layout, flip, mirror, spread, transpose
 WORD, HALF, BYTE = ir.IntType(64), ir.IntType(32), ir.IntType(8)
 
 
-class Lanes:
-    """A vector of words under construction."""
+class VectorWords:
+    """A vector of 64-bit words, as the compiler builds it: one spread board in each word."""
 
     def __init__(self, builder: Any, vector: Any):
         self.builder, self.vector = builder, vector
 
-    def _with(self, operation: str, other: Any) -> Lanes:
-        if not isinstance(other, Lanes):
+    def _with(self, operation: str, other: Any) -> VectorWords:
+        if not isinstance(other, VectorWords):
             kind = self.vector.type
-            other = Lanes(self.builder, ir.Constant(kind, [int(other)] * kind.count))
-        return Lanes(self.builder, getattr(self.builder, operation)(self.vector, other.vector))
+            other = VectorWords(self.builder, ir.Constant(kind, [int(other)] * kind.count))
+        return VectorWords(self.builder, getattr(self.builder, operation)(self.vector, other.vector))
 
-    def __add__(self, other: Any) -> Lanes:
+    def __add__(self, other: Any) -> VectorWords:
         return self._with("add", other)
 
-    def __and__(self, other: Any) -> Lanes:
+    def __and__(self, other: Any) -> VectorWords:
         return self._with("and_", other)
 
-    def __or__(self, other: Any) -> Lanes:
+    def __or__(self, other: Any) -> VectorWords:
         return self._with("or_", other)
 
-    def __xor__(self, other: Any) -> Lanes:
+    def __xor__(self, other: Any) -> VectorWords:
         return self._with("xor", other)
 
-    def __lshift__(self, other: Any) -> Lanes:
+    def __lshift__(self, other: Any) -> VectorWords:
         return self._with("shl", other)
 
-    def __rshift__(self, other: Any) -> Lanes:
+    def __rshift__(self, other: Any) -> VectorWords:
         return self._with("lshr", other)
 
-    def beside(self, other: Lanes) -> Lanes:
+    def beside(self, other: VectorWords) -> VectorWords:
         """Both vectors as one of twice the width."""
         both = list(range(2 * self.vector.type.count))
         order = ir.Constant(ir.VectorType(HALF, len(both)), both)
-        return Lanes(self.builder, self.builder.shuffle_vector(self.vector, other.vector, order))
+        return VectorWords(self.builder, self.builder.shuffle_vector(self.vector, other.vector, order))
 
 
-def symmetric(lanes: Lanes, symmetries: int) -> Lanes:
-    """Spread boards in all their symmetries: lane k of s boards is board k % s in symmetry k // s."""
+def symmetric(words: VectorWords, symmetries: int) -> VectorWords:
+    """Spread boards in all their symmetries: word k of s boards is board k % s in symmetry k // s."""
     if symmetries == 2:
-        return lanes.beside(flip(lanes))
-    lanes = lanes.beside(mirror(lanes))
-    lanes = lanes.beside(flip(lanes))
-    return lanes.beside(transpose(lanes))
+        return words.beside(flip(words))
+    words = words.beside(mirror(words))
+    words = words.beside(flip(words))
+    return words.beside(transpose(words))
 
 
 def _data(context: Any, builder: Any, kind: Any, array: Any) -> Any:
@@ -90,7 +90,7 @@ def entries_of(layout: Layout, symmetries: int, boards: int) -> Callable[[Any, A
             else:
                 place = _data(context, builder, signature.args[0], args[0])
                 vector = builder.load(builder.bitcast(place, kind.as_pointer()), align=8)
-            words = symmetric(spread(Lanes(builder, vector)), symmetries)
+            words = symmetric(spread(VectorWords(builder, vector)), symmetries)
             for t, table in enumerate(tables):
                 entry = builder.trunc(table.entry(words).vector, ir.VectorType(HALF, boards * symmetries))
                 place = builder.gep(target, [WORD(boards * symmetries * t)])
@@ -113,7 +113,7 @@ def sum_of_one(layout: Layout, symmetries: int) -> Callable[[Any, Any, Any], Any
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             source = builder.gep(_data(context, builder, signature.args[0], args[0]), [args[2]])
             one = ir.Constant(ir.VectorType(WORD, 1), ir.Undefined)
-            words = symmetric(spread(Lanes(builder, builder.insert_element(one, args[1], HALF(0)))), symmetries)
+            words = symmetric(spread(VectorWords(builder, builder.insert_element(one, args[1], HALF(0)))), symmetries)
             sums = [ir.Constant(ir.FloatType(), 0.0)] * symmetries
             for table in tables:
                 entry = table.entry(words).vector
