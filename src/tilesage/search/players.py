@@ -14,6 +14,7 @@ from tilesage.games import Game
 from tilesage.games.board import Board, symmetry
 from tilesage.networks.functions import ValueFunction
 from tilesage.networks.outside import value_function
+from tilesage.search import mcts, rollouts, uct
 from tilesage.search.agents import Agent, CompiledAgent, Memory, need_model
 from tilesage.search.expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
 from tilesage.search.game_2048 import downgrade as halving
@@ -30,11 +31,7 @@ from tilesage.search.game_2048.endgames import (
 from tilesage.search.game_2048.practice import Part, practice_wanted
 from tilesage.search.game_2048.solving import solved_once
 from tilesage.search.kinds import NOWHERE
-from tilesage.search.mcts import make_mcts
-from tilesage.search.mcts import new_tree as new_value_tree
-from tilesage.search.rollouts import make_flat
 from tilesage.search.specs import Spec
-from tilesage.search.uct import make_uct, new_tree
 
 if TYPE_CHECKING:
     from tilesage.networks.files import Model
@@ -210,21 +207,21 @@ def _expectimax_plan(spec: Spec, game: Game) -> Array:
 
 def rollouts_agent(spec: Spec, game: Game, model: Model | None = None) -> Agent:
     """Flat Monte Carlo."""
-    flat, best_of = make_flat(game), best_of_values()
+    flat, best_of = rollouts.build(game).flat, best_of_values()
     seconds = spec.budget if spec.unit == "s" else 0.0
-    plan = np.array([MOST_ITERATIONS if seconds else spec.budget, seconds])
+    limits = (MOST_ITERATIONS if seconds else int(spec.budget), seconds)
 
     @compiled(title=f"rollouts for {game.title}")
     def decide(
         memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
     ) -> tuple[Number, np.uint64]:
-        rows, plan = memory
-        rng = flat(rows, board, aux, rng, np.int64(plan[0]), plan[1], values)
+        rows, (games, seconds) = memory
+        rng = flat(rows, board, aux, rng, games, seconds, values)
         action = best_of(values)
         add_score(values, score)
         return action, rng
 
-    return CompiledAgent(spec.text, game, decide, lambda: (game.rows, plan))
+    return CompiledAgent(spec.text, game, decide, lambda: (game.rows, limits))
 
 
 def tree_agent(spec: Spec, game: Game, model: Model | None) -> Agent:
@@ -234,61 +231,57 @@ def tree_agent(spec: Spec, game: Game, model: Model | None) -> Agent:
 
 def uct_agent(spec: Spec, game: Game) -> Agent:
     """D1's UCT: random rollouts, c = mean of the node, a new tree for every move."""
-    tools, best_of = make_uct(game), best_of_values()
-    grow, root_values, plan = tools.search, tools.root_values, _uct_plan(spec)
+    search, root_values, limits = uct.build(game), uct.root_values, _uct_limits(spec)
+    best_of = best_of_values()
 
     @compiled(title=f"Monte Carlo tree search for {game.title}")
     def decide(
-        memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
+        memory: uct.SearchState, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
     ) -> tuple[Number, np.uint64]:
-        rows, tree, plan = memory
-        iterations, seconds, late_score, late_seconds, c = plan
-        limit = late_seconds if score > late_score else seconds
-        _, rng = grow(rows, tree, board, aux, rng, np.int64(iterations), limit, c)
-        root_values(tree, values)
+        limits = memory.limits
+        seconds = limits.late_seconds if score > limits.late_score else limits.seconds
+        rng = search(memory, board, aux, rng, seconds)
+        root_values(memory.tree, values)
         action = best_of(values)
         add_score(values, score)
         return action, rng
 
-    def new_memory() -> Memory:
-        return game.rows, new_tree(int(min(plan[0] + 1, MOST_POSITIONS))), tuple(plan)
+    def new_memory() -> uct.SearchState:
+        return uct.SearchState(game.rows, uct.new_tree(int(min(limits.iterations + 1, MOST_POSITIONS))), limits)
 
     return CompiledAgent(spec.text, game, decide, new_memory)
 
 
-def _uct_plan(spec: Spec) -> list[float]:
-    """Iterations, seconds, score from which the later limit holds, that limit, c."""
+def _uct_limits(spec: Spec) -> uct.Limits:
     c = spec.number("c", 1.0, 0.0, 100.0)
     if spec.unit == "d1":
-        return [float(D1_ITERATIONS), D1_SECONDS, float(D1_LATE_SCORE), D1_LATE_SECONDS, c]
+        return uct.Limits(float(D1_ITERATIONS), D1_SECONDS, float(D1_LATE_SCORE), D1_LATE_SECONDS, c)
     if spec.unit == "s":
-        return [float(MOST_ITERATIONS), spec.budget, math.inf, spec.budget, c]
-    return [spec.budget, 0.0, math.inf, 0.0, c]
+        return uct.Limits(float(MOST_ITERATIONS), spec.budget, math.inf, spec.budget, c)
+    return uct.Limits(spec.budget, 0.0, math.inf, 0.0, c)
 
 
 def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
     """Monte Carlo tree search with the network at the leaves."""
     if spec.unit == "d1":
         raise InputError(f"{spec.text!r}: d1 plays random rollouts, so write mcts:d1, or mcts:400,leaf=value")
-    leaves = value_function(model, game)
-    tools = make_mcts(game, leaves)
-    search, root_values, most_visited = tools.search, tools.root_values, tools.most_visited
-    c = spec.number("c", 0.2, 0.0, 100.0)
+    value = value_function(model, game)
+    search, root_values, most_visited = mcts.build(game, value.code).search, mcts.root_values, mcts.most_visited
     seconds = spec.budget if spec.unit == "s" else 0.0
     iterations = MOST_ITERATIONS if seconds else int(spec.budget)
+    limits = mcts.Limits(float(iterations), seconds, spec.number("c", 0.2, 0.0, 100.0))
 
-    @compiled(title=f"Monte Carlo tree search for {game.title} on {leaves.name}")
+    @compiled(title=f"Monte Carlo tree search for {game.title} on {value.name}")
     def decide(
-        memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
+        memory: mcts.SearchState, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
     ) -> tuple[Number, np.uint64]:
-        rows, weights, notes, tree, plan = memory
-        rng = search(rows, weights, notes, tree, board, aux, rng, np.int64(plan[0]), plan[1], plan[2])
-        root_values(tree, values)
+        rng = search(memory, board, aux, rng)
+        root_values(memory.tree, values)
         add_score(values, score)
-        return most_visited(tree), rng
+        return most_visited(memory.tree), rng
 
-    def new_memory() -> Memory:
-        tree = new_value_tree(min(8 * iterations + 8, MOST_POSITIONS))
-        return game.rows, leaves.weights, leaves.new_notes(), tree, (float(iterations), seconds, c)
+    def new_memory() -> mcts.SearchState:
+        tree = mcts.new_tree(min(8 * iterations + 8, MOST_POSITIONS))
+        return mcts.SearchState(game.rows, value.weights, value.new_notes(), tree, limits)
 
     return CompiledAgent(spec.text, game, decide, new_memory, model)
