@@ -1,10 +1,13 @@
-"""The searches as agents: settings become small arrays, so that players of one kind share their compiled code."""
+"""The searches as players: options become limits and room, and one compiled function makes the move.
+
+What does not go into a search's machine code is handed to it as arrays and numbers, so that players of one kind share
+their compiled code.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,21 +17,12 @@ from tilesage.games import Game
 from tilesage.games.board import Board, symmetry
 from tilesage.networks.functions import ValueFunction
 from tilesage.networks.outside import value_function
-from tilesage.search import mcts, rollouts, uct
+from tilesage.search import expectimax, mcts, rollouts, uct
 from tilesage.search.agents import Agent, CompiledAgent, Memory, need_model
-from tilesage.search.expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
+from tilesage.search.expectimax import MOST_LAYERS, MOVES, best_of
 from tilesage.search.game_2048 import downgrade as halving
-from tilesage.search.game_2048.endgames import (
-    BLOCK,
-    FEWEST,
-    SNAKE,
-    SOLVED,
-    Chain,
-    leave,
-    make_overrule,
-    turned_action,
-)
-from tilesage.search.game_2048.practice import Part, practice_wanted
+from tilesage.search.game_2048.endgames import BLOCK, FEWEST, SNAKE, SOLVED, Chain, make_overrule, turned_action
+from tilesage.search.game_2048.practice import practice_wanted
 from tilesage.search.game_2048.solving import solved_once
 from tilesage.search.kinds import NOWHERE
 from tilesage.search.specs import Spec
@@ -37,7 +31,6 @@ if TYPE_CHECKING:
     from tilesage.networks.files import Model
 
 TABLE_BITS = 14
-LAYERS, PRUNE, NODES, SECONDS, THRESHOLD = range(5)  # the plan of an expectimax player
 BUDGETED = ("s", "nodes")  # units of searches that go deeper until the budget is spent
 # `deep`: one line of play against whatever is likely enough. Likely is measured along the path, so that a crowded
 # board, where little can happen, is looked into further than an empty one.
@@ -47,17 +40,6 @@ D1_ITERATIONS, D1_SECONDS, D1_LATE_SECONDS, D1_LATE_SCORE = 400, 1.0, 2.0, 7000
 ENDGAME_TILES = ("128", "256", "512", "1024")
 MOST_ITERATIONS = 1 << 40
 MOST_POSITIONS = 1 << 19
-
-
-def make_smaller(game: Game) -> Callable[..., Any]:
-    """`smaller(board, aux, threshold)`: tile-downgrading, in a game that allows it."""
-    can, halve = game.downgrades, halving.downgrade
-
-    @compiled
-    def smaller(board: Board, aux: np.uint64, threshold: float) -> tuple[Board, np.uint64]:
-        return halve(board, aux, np.int64(threshold)) if can else (board, aux)
-
-    return smaller
 
 
 def downgrade_threshold(spec: Spec, game: Game) -> int:
@@ -98,53 +80,6 @@ def tables_wanted(spec: Spec, game: Game) -> list[tuple[Chain, int]]:
     return tables
 
 
-def make_search(
-    game: Game, leaves: ValueFunction, budgeted: bool, use_table: bool, narrow: bool
-) -> Callable[..., Any]:
-    """`search(desk, plan, board, aux, out)`: values of the moves, by layers or within a budget."""
-    root_values, deepen = make_expectimax(game, leaves, use_table, narrow)
-
-    @compiled
-    def search(desk: Desk, plan: Array, board: Board, aux: np.uint64, out: Array) -> None:
-        if budgeted:
-            deepen(desk, board, aux, plan[NODES], plan[SECONDS], plan[PRUNE], out)
-        else:
-            root_values(desk, board, aux, np.int64(plan[LAYERS]), plan[PRUNE], out)
-
-    return search
-
-
-def make_look_ahead(game: Game, search: Callable[..., Any]) -> Callable[..., Any]:
-    """`look_ahead(memory, board, aux, out)`: search a position, or the smaller one instead of it."""
-    smaller = make_smaller(game)
-
-    @compiled
-    def look_ahead(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
-        desk, plan = memory[0], memory[1]
-        seen, seen_aux = smaller(board, aux, plan[THRESHOLD])
-        search(desk, plan, seen, seen_aux, out)
-
-    return look_ahead
-
-
-def make_hand_over(look_ahead: Callable[..., Any], search_part: Callable[..., Any], part: Part) -> Callable[..., Any]:
-    """`look_ahead` with a second network, for the boards that this one has practised."""
-    find, see = part.find, part.see
-
-    @compiled
-    def hand_over(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
-        plan, desk, values = memory[1], memory[3], memory[4]
-        k = find(memory[0].rows, board, aux)
-        if k == NOWHERE:
-            look_ahead(memory, board, aux, out)
-            return
-        search_part(desk, plan, see(symmetry(board, k)), aux, values)
-        for action in range(MOVES):
-            out[action] = values[turned_action(action, k)]
-
-    return hand_over
-
-
 @compiled
 def add_score(values: Array, score: int) -> None:
     """A search counts what is still to be gained; the expected final score has what is there already."""
@@ -161,53 +96,85 @@ def greedy_or_downgraded(spec: Spec, game: Game, model: Model | None) -> Agent:
     return greedy_agent(game, need_model(spec.text, model))
 
 
+class ExpectimaxMemory(NamedTuple):
+    """What an expectimax player works on."""
+
+    state: expectimax.SearchState
+    limits: expectimax.Limits
+    threshold: int  # the exponent from which on it sees smaller boards
+    endgames: Any  # the tables, () without any
+    second: Any  # the state of the search on a second network, () without one,
+    turned: Array  # [4] float64, and what that one says of the moves, on the board as it sees it
+
+
 def expectimax_agent(spec: Spec, game: Game, model: Model | None) -> Agent:
-    """Greedy and expectimax, by layers, or by iterative deepening within a budget."""
-    plan, leaves, best_of = (
-        _expectimax_plan(spec, game),
-        value_function(need_model(spec.text, model), game),
-        best_of_values(),
-    )
-    bits, width, tables = spec.whole("table", TABLE_BITS, 0, 28), depth_of(spec)[1], tables_wanted(spec, game)
-    how = (spec.unit in BUDGETED, bits > 0, width < MOVES)
-    look_ahead = make_look_ahead(game, make_search(game, leaves, *how))
-    overrule = make_overrule() if tables else leave
+    """Greedy and expectimax, by layers, or by iterative deepening within a budget.
+
+    Some boards of 2048 may be handed over to a second network, others be searched with smaller tiles, and solved
+    endgames have the last word.
+    """
+    value, limits = value_function(need_model(spec.text, model), game), _expectimax_limits(spec)
+    threshold, tables = downgrade_threshold(spec, game), tables_wanted(spec, game)
+    search, room = _search(spec, game, value), (table_bits(spec), depth_of(spec)[1])
+    downgrade, downgrades, overrule, solved = halving.downgrade, game.downgrades, make_overrule(), bool(tables)
     practice = practice_wanted(spec, game)
+    hands_over = practice is not None
+    find: Any = None  # where nothing is handed over, the compiler leaves out what would call these
+    see: Any = None
+    search_part: Any = None
     if practice:
         part, second = practice
-        practised = value_function(second, second.game)
-        look_ahead = make_hand_over(look_ahead, make_search(second.game, practised, *how), part)
+        find, see, practised = part.find, part.see, value_function(second, second.game)
+        search_part = _search(spec, second.game, practised)
 
-    @compiled(title=f"{spec.name} for {game.title} on {leaves.name}")
+    @compiled(title=f"{spec.name} for {game.title} on {value.name}")
     def decide(
-        memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
+        memory: ExpectimaxMemory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
     ) -> tuple[Number, np.uint64]:
-        look_ahead(memory, board, aux, values)
-        overrule(memory[2], board, values)
+        way = find(memory.state.rows, board, aux) if hands_over else NOWHERE
+        if way == NOWHERE:
+            seen, seen_aux = downgrade(board, aux, memory.threshold) if downgrades else (board, aux)
+            search(memory.state, seen, seen_aux, memory.limits, values)
+        elif hands_over:
+            search_part(memory.second, see(symmetry(board, way)), aux, memory.limits, memory.turned)
+            for action in range(MOVES):
+                values[action] = memory.turned[turned_action(action, way)]
+        if solved:
+            overrule(memory.endgames, board, values)
         action = best_of(values)
         add_score(values, score)
         return action, rng
 
-    def new_memory() -> Memory:
+    def new_memory() -> ExpectimaxMemory:
         endgames = solved_once(game, tuple(tables)) if tables else ()
-        rest = (new_desk(second.game, practised, bits, width), np.zeros(MOVES)) if practice else ()
-        return new_desk(game, leaves, bits, width), plan, endgames, *rest
+        state = expectimax.new_state(game, value, *room)
+        other = expectimax.new_state(second.game, practised, *room) if practice else ()
+        return ExpectimaxMemory(state, limits, threshold, endgames, other, np.zeros(MOVES))
 
     return CompiledAgent(spec.text, game, decide, new_memory, model)
 
 
-def _expectimax_plan(spec: Spec, game: Game) -> Array:
-    plan = np.zeros(5)
-    plan[LAYERS], _, plan[PRUNE] = depth_of(spec)
-    plan[NODES] = spec.budget if spec.unit == "nodes" else math.inf
-    plan[SECONDS] = spec.budget if spec.unit == "s" else math.inf
-    plan[THRESHOLD] = downgrade_threshold(spec, game)
-    return plan
+def _search(spec: Spec, game: Game, value: ValueFunction) -> expectimax.Search:
+    """The search by layers, or by deepening within a budget."""
+    built = expectimax.build(game, value.code, use_table=table_bits(spec) > 0, narrow=depth_of(spec)[1] < MOVES)
+    return built.deepen if spec.unit in BUDGETED else built.root_values
+
+
+def table_bits(spec: Spec) -> int:
+    """The transposition table has 2^bits entries; 0: there is none."""
+    return spec.whole("table", TABLE_BITS, 0, 28)
+
+
+def _expectimax_limits(spec: Spec) -> expectimax.Limits:
+    layers, _, prune = depth_of(spec)
+    nodes = spec.budget if spec.unit == "nodes" else math.inf
+    seconds = spec.budget if spec.unit == "s" else math.inf
+    return expectimax.Limits(layers, prune, nodes, seconds)
 
 
 def rollouts_agent(spec: Spec, game: Game, model: Model | None = None) -> Agent:
     """Flat Monte Carlo."""
-    flat, best_of = rollouts.build(game).flat, best_of_values()
+    flat = rollouts.build(game).flat
     seconds = spec.budget if spec.unit == "s" else 0.0
     limits = (MOST_ITERATIONS if seconds else int(spec.budget), seconds)
 
@@ -232,7 +199,6 @@ def tree_agent(spec: Spec, game: Game, model: Model | None) -> Agent:
 def uct_agent(spec: Spec, game: Game) -> Agent:
     """D1's UCT: random rollouts, c = mean of the node, a new tree for every move."""
     search, root_values, limits = uct.build(game), uct.root_values, _uct_limits(spec)
-    best_of = best_of_values()
 
     @compiled(title=f"Monte Carlo tree search for {game.title}")
     def decide(
