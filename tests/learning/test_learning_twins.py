@@ -70,7 +70,7 @@ EVERY_WAY: dict[str, dict[str, Any]] = {
     "backward-tc-0.5": {"rule": "tc", "decay": 0.5, **BACK},
     "backward-stages": {"rule": "td", "stages": "16,64", **BACK},
     "states": {"rule": "td", **STATES},
-    "states-fours": {"rule": "td", "four_rate": 0.5, **STATES},
+    "states-fours": {"rule": "td", "parameters": "four_rate=0.5", **STATES},
     "states-stages-0.5": {"rule": "tc", "decay": 0.5, "stages": "16,64", **STATES},
     "states-backward": {"rule": "td", **STATES, **BACK},
     "threes-0.5": {"game": "threes", "rule": "tc", "decay": 0.5},

@@ -249,7 +249,7 @@ def test_a_checkpoint_says_where_the_run_stands(tmp_path: Path) -> None:
         "replays": 0,
         "worst": 0,
         "seconds": 0,
-        "tiles": [0] * 32,
+        "tiles": [0] * TILES,
     }
     counted = nothing | {"games": 20, "moves": 2000, "points": 800, "best": 50, "seconds": 2}
     whole = {"games": 20, "moves": 2000, "seconds": 2, "phase": 0, "phases": "", "lines": 0, "best": 40}

@@ -557,5 +557,7 @@ def begin_training(
     folder = None if out is None else Path(out)
     if isinstance(game, TrainConfig):
         return Run.begin(replace(game, **settings_of(settings)), folder, checkpoint)
-    named = {"game": game} if isinstance(game, str) else {"game": game.name, **game.parameters}
-    return Run.begin(TrainConfig(**settings_of(named | settings)), folder, checkpoint)
+    if not isinstance(game, str):
+        settings["parameters"] = ",".join(f"{name}={value!r}" for name, value in game.parameters.items())
+        game = game.name
+    return Run.begin(TrainConfig(**settings_of({"game": game} | settings)), folder, checkpoint)
