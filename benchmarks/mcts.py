@@ -33,8 +33,8 @@ def speed(rounds: int, iterations: int) -> None:
     for _ in range(rounds):
         begin = time.process_time()
         agent.choose(state, memory)
-        rates.append(memory[1].visits[ROOT] / (time.process_time() - begin))
-    mean = memory[1].totals[ROOT] / memory[1].visits[ROOT]
+        rates.append(memory.tree.visits[ROOT] / (time.process_time() - begin))
+    mean = memory.tree.totals[ROOT] / memory.tree.visits[ROOT]
     print(f"{np.median(rates):,.0f} iterations/s on one core (median of {rounds}), mean score gained {mean:,.0f}")
 
 

@@ -41,6 +41,7 @@ NAMES = [
     "records of 2048",
     "records of threes",
     "records of threes-phone",
+    "records of fibonacci",
     "boards",
     "hints",
     "networks",

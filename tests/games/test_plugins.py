@@ -63,7 +63,8 @@ def test_it_is_a_game_like_others(here):
         "2048 with stones",
         {"four_rate": 0.1, "stones": 1},
     )
-    assert games.get(NAME) is game
+    assert games.get(NAME) is game is games.get(NAME, stones=1)
+    assert games.get(NAME, stones=2) is games.get(NAME, stones=2.0, four_rate=0.1)
     assert games.get(NAME, stones=3).starting_tiles == 5
     assert NAME in games.names()
     state = game.parse("0 2 1 2 / 0 0 0 0 / 0 0 0 0 / 2 2 1 0")

@@ -34,8 +34,9 @@ from tilesage.networks.files import Model, load_model, save_model
 from tilesage.networks.functions import plain_function
 from tilesage.networks.ntuple import evaluator
 from tilesage.networks.patterns import parse_network
+from tilesage.search import expectimax
 from tilesage.search.agents import make_agent
-from tilesage.search.expectimax import best_of_values, make_expectimax, new_desk
+from tilesage.search.expectimax import best_of
 from tilesage.search.game_2048.endgames import SNAKE, Endgames, make_overrule
 from tilesage.search.game_2048.practice import PARTS, Part
 from tilesage.search.game_2048.solving import solve
@@ -343,10 +344,11 @@ def searched_here(lesson: Lesson, search: Search, weights: Any, at: list[Any], p
         of,
         lesson.tables.by_aux,
     )
-    root_values = make_expectimax(lesson.game, leaves, narrow=search.width < 4).root_values
+    root_values = expectimax.build(lesson.game, leaves.code, narrow=search.width < 4).root_values
     out = np.zeros(4)
-    desk = new_desk(lesson.game, leaves, 10, search.width)
-    root_values(desk, *words((at[1][place], at[2][place])), search.layers, search.prune, out)
+    state = expectimax.new_state(lesson.game, leaves, 10, search.width)
+    limits = expectimax.Limits(search.layers, search.prune)
+    root_values(state, *words((at[1][place], at[2][place])), limits, out)
     return out
 
 
@@ -371,7 +373,7 @@ def moved_there(
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_search_there_is_the_search_here(name: str) -> None:
     lesson, search = SEARCHES[name]
-    weights, boards, best_of = random_weights(lesson), len(CROWDED), best_of_values()
+    weights, boards = random_weights(lesson), len(CROWDED)
     searcher = GpuSearcher(lesson, search, weights)
     (before, after, results), lists = moved_there(searcher, boards), searcher.searches[0]
     values = lists.afterstates.values.copy_to_host()
@@ -419,7 +421,7 @@ def test_endgames_solved_there_are_those_solved_here(monkeypatch: pytest.MonkeyP
 
 def test_a_search_there_plays_by_endgames(monkeypatch: pytest.MonkeyPatch) -> None:
     little_room(monkeypatch, 10)
-    lesson, search, boards, best_of = lesson_of(), Search(2), len(CHAINS), best_of_values()
+    lesson, search, boards = lesson_of(), Search(2), len(CHAINS)
     weights, solved = random_weights(lesson), solve(lesson.game, [(SNAKE, 2)])
     there = Endgames(*(cuda.to_device(array) for array in solved))
     overrule, differ = make_overrule(), 0
@@ -504,7 +506,7 @@ def test_values_are_read_from_the_network_once() -> None:
 def test_when_the_room_is_full_fewer_games_move_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilesage.gpu.search.STEPS_A_GRAPH", 1)  # later positions may need more room
     lesson, search = SEARCHES["narrow, by age"]
-    weights, boards, best_of = random_weights(lesson), len(CROWDED), best_of_values()
+    weights, boards = random_weights(lesson), len(CROWDED)
     at = some_games(lesson, boards)
     before = [array.copy_to_host() for array in at]
     results, taken = cuda.to_device(np.zeros((boards, 3), np.int64)), cuda.to_device(np.array([boards], np.int64))

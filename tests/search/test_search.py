@@ -169,7 +169,7 @@ def test_deepening_by_nodes_is_reproducible_and_stays_in_its_budget() -> None:
     agent = make_agent("expectimax:2000nodes", model.game, model)
     first, second = agent.new_memory(), agent.new_memory()
     assert agent.values(state, first) == agent.values(state, second)
-    assert 1000 < first[0].meter[NODES] < 2100
+    assert 1000 < first.state.counters[NODES] < 2100
     shallow, two = (make_agent(f"expectimax:{n}", model.game, model).values(state) for n in (1, 2))
     assert agent.values(state) not in (shallow, two)
     assert make_agent("expectimax:1nodes", model.game, model).values(state) in (shallow, two)

@@ -38,7 +38,7 @@ def test_uct_counts_every_iteration_once() -> None:
     agent = make_agent("mcts:200", game)
     memory, state = agent.new_memory(), game.parse(POSITIONS["2048"][0])
     agent.choose(state, memory)
-    tree = memory[1]
+    tree = memory.tree
     assert tree.visits[ROOT] == 200
     children = [child for child in tree.children[ROOT] if child]
     assert sum(tree.visits[child] for child in children) == 200

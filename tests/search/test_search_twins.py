@@ -70,9 +70,8 @@ def test_uct_grows_the_tree_of_the_slow_twin(name: str, c: float) -> None:
 def test_a_full_tree_of_uct_goes_on_collecting_rollouts() -> None:
     game = games.get("2048")
     state, agent = game.parse(POSITIONS["2048"][0]), make_agent("mcts:50", game)
-    rows, _, plan = agent.new_memory()
     small = new_tree(7)
-    agent.choose(state, (rows, small, plan))
+    agent.choose(state, agent.new_memory()._replace(tree=small))
     assert_same_nodes(small, ROOT, uct(state, dice_of(state), 50, room=7))
     assert small.visits[ROOT] == 50
 
@@ -89,12 +88,13 @@ def test_d1_has_400_iterations_and_thinks_twice_as_long_once_the_score_passes_70
     """With a first limit of next to nothing and none later, the visits tell which of them held."""
     game = games.get("2048")
     agent = make_agent("mcts:d1", game)
-    rows, tree, plan = agent.new_memory()
-    assert plan == (400, 1.0, 7000, 2.0, 1.0)
+    memory = agent.new_memory()
+    assert memory.limits == (400, 1.0, 7000, 2.0, 1.0)
+    limits = memory.limits._replace(iterations=30.0, seconds=1e-300, late_seconds=0.0)
     for score, visits in ((7000, 1), (7001, 30)):
         state = replace(game.parse(POSITIONS["2048"][0]), score=score)
-        agent.choose(state, (rows, tree, (30.0, 1e-300, plan[2], 0.0, 1.0)))
-        assert tree.visits[ROOT] == visits
+        agent.choose(state, memory._replace(limits=limits))
+        assert memory.tree.visits[ROOT] == visits
 
 
 # --- Monte Carlo tree search on network leaves --------------------------------------------------------------------
@@ -128,9 +128,9 @@ def test_the_tree_on_leaves_is_that_of_the_slow_twin(name: str, iterations: int)
         slow = ValueTree(model, room=8 * iterations + 8)
         slow.search(state, dice_of(state), iterations)
         action = agent.choose(state, memory)
-        tree = memory[3]
+        tree = memory.tree
         assert_same_positions(tree, mcts.ROOT, slow.root)
-        assert (tree.meter[mcts.SIZE], tuple(tree.spread)) == (slow.size, slow.spread)
+        assert (tree.size[0], tuple(tree.spread)) == (slow.size, slow.spread)
         assert action == slow.most_visited
 
 
@@ -142,7 +142,7 @@ def test_the_tree_explores_as_it_is_told(name: str) -> None:
     slow = ValueTree(model, room=648, c=1.5)
     slow.search(state, dice_of(state), 80)
     values = agent.values(state, memory)
-    assert_same_positions(memory[3], mcts.ROOT, slow.root)
+    assert_same_positions(memory.tree, mcts.ROOT, slow.root)
     assert values == final(state, [None if after is None else slow.root.mean(after.action) for after in state.slides])
 
 
@@ -152,16 +152,16 @@ def test_what_the_tree_keeps_from_move_to_move_is_all_that_lies_below_the_new_ro
     """With little room it begins anew where the next iterations would not fit."""
     model = tiny_model(name)
     agent = make_agent("mcts:40,leaf=value", model.game, model)
-    rows, weights, notes, _, *rest = agent.new_memory()
     kept, begun_anew = 0, 0
     for text in STARTS[name]:
         tree, slow, state = mcts.new_tree(room), ValueTree(model, room), model.game.parse(text + " seed=3")
+        memory = agent.new_memory()._replace(tree=tree)
         for _ in range(25):
             known = slow.known(state)
             slow.search(state, dice_of(state), 40)
-            action = agent.choose(state, (rows, weights, notes, tree, *rest))
+            action = agent.choose(state, memory)
             assert_same_positions(tree, mcts.ROOT, slow.root)
-            assert (tree.meter[mcts.SIZE], tuple(tree.spread)) == (slow.size, slow.spread)
+            assert (tree.size[0], tuple(tree.spread)) == (slow.size, slow.spread)
             assert action == slow.most_visited
             kept += slow.root is known
             begun_anew += known is not None and slow.root is not known
@@ -242,4 +242,4 @@ def test_a_word_of_the_network_below_nothing_counts_as_nothing(name: str) -> Non
     agent = make_agent("mcts:40,leaf=value", gloomy.game, gloomy)
     memory = agent.new_memory()
     agent.choose(state, memory)
-    assert_same_positions(memory[3], mcts.ROOT, slow.root)
+    assert_same_positions(memory.tree, mcts.ROOT, slow.root)

@@ -55,7 +55,7 @@ class Command:
     first: Literal["low", "high"] = "low"
     """Whether the first cell of a pattern is the lowest or the highest digit of that number."""
     packed: bool = False
-    """Write a model of ours small: half precision, only what was learnt."""
+    """Write a model of ours small: a byte a weight, only what was learnt."""
     force: bool = False
     """Replace OUT if it is there."""
     json: MaybeText = None

@@ -42,7 +42,7 @@ def describe(network: Network) -> dict[str, Any]:
         "reads": network.reads,
         "entries": entries,
         "bytes": 4 * entries,
-        "bytes_to_train": 12 * entries,
+        "bytes_to_train": 16 * entries,  # a weight, two numbers of its coherence, and the mean of the weights
     }
 
 
@@ -70,7 +70,7 @@ def run(command: Command) -> int:
         size, training = figures["bytes"] / MEGABYTE, figures["bytes_to_train"] / MEGABYTE
         entries = f"{figures['entries'] / 1e6:,.1f} M entries"
         say(f"  {len(network.patterns)} tables, {entries}, {network.reads} of them make a value")
-        say(f"  {size:,.1f} MB; {training:,.0f} MB while it trains with temporal coherence")
+        say(f"  {size:,.1f} MB; {training:,.0f} MB while it trains with temporal coherence and the mean of its weights")
         say(pictures(network))
     say("Every pattern is read in all eight rotations and reflections, which share its table.")
     return 0

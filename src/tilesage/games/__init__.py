@@ -54,7 +54,10 @@ def names() -> list[str]:
 
 
 def get(name: str, **parameters: float) -> Game:
-    """The game of this name, with these parameters of its rules; 2048 takes `four_rate`, the share of fours."""
+    """The game of this name, with these parameters of its rules; 2048 takes `four_rate`, the share of fours.
+
+    The same parameters give the same object, however they are written.
+    """
     make = _maker(name)
     game = make()
     for key, value in parameters.items():
@@ -64,7 +67,8 @@ def get(name: str, **parameters: float) -> Game:
         about, low, high = game.takes[key]
         if not low <= value <= high:
             raise InputError(f"{key} is {about}, a number from {low:g} to {high:g}, not {value}")
-    return make(**parameters) if parameters else game
+    others = {key: value for key, value in sorted(parameters.items()) if game.parameters.get(key) != value}
+    return make(**others) if others else game
 
 
 def parse_parameters(text: str) -> dict[str, float]:

@@ -61,7 +61,7 @@ from tilesage.gpu.machine import BLOCK, SIMULATED, cuda, device, int32, int64, l
 from tilesage.gpu.play import NO_GAME, Boards, GpuPlayer, itself, make_deal, make_move
 from tilesage.gpu.repeated import Repeated
 from tilesage.gpu.steps import Lesson
-from tilesage.search.expectimax import MOVES, SHARES, among_best, best_of_values, likeliest, make_position_key
+from tilesage.search.expectimax import MOVES, SHARES, among_best, best_of, likeliest, position_key
 from tilesage.search.game_2048.endgames import Endgames, leave, make_overrule, turned_action
 from tilesage.search.game_2048.practice import Part
 from tilesage.search.kinds import NOWHERE
@@ -171,7 +171,7 @@ def sweep(counts: Array, table: Table) -> None:
 
 def make_open_moves(game: Game, played: Game, view: View) -> Any:
     """The kernel that deals where a game has just begun and lays out the moves of every game."""
-    slide, position_key, deal, (way_of, see) = game.rules.slide, make_position_key(game), make_deal(played), view
+    slide, symmetric, deal, (way_of, see) = game.rules.slide, game.symmetric, make_deal(played), view
 
     @launched
     def open_moves(
@@ -201,7 +201,10 @@ def make_open_moves(game: Game, played: Game, view: View) -> Any:
                         i = reserve(counts, AFTERSTATES, 1, afterstates.boards.size)
                         if i >= 0:
                             roots.afterstates[game, action] = i
-                            afterstates.boards[i], afterstates.auxes[i] = position_key(after, after_aux), after_aux
+                            afterstates.boards[i], afterstates.auxes[i] = (
+                                position_key(after, after_aux, symmetric),
+                                after_aux,
+                            )
                             afterstates.shares[i] = 1.0
             game += stride()
 
@@ -273,7 +276,7 @@ def enter(table: Table, key: np.uint64, counts: Array) -> Any:
 
 def make_follow(game: Game) -> Callable[..., Any]:
     """follow(…): where the table knows this afterstate, the same entry for all equals; a new one joins the list."""
-    position_key = make_position_key(game)
+    symmetric = game.symmetric
 
     @device
     def follow(
@@ -285,7 +288,7 @@ def make_follow(game: Game) -> Callable[..., Any]:
         share: float,
         level: int,
     ) -> Any:
-        board = position_key(after, aux)
+        board = position_key(after, aux, symmetric)
         key = mix(board ^ mix(aux ^ mix(np.uint64(share * SHARES) ^ np.uint64(level)))) | ONE
         entry, new = enter(table, key, counts)
         if new:
@@ -371,7 +374,7 @@ def settle(afterstates: Afterstates, positions: Positions, table: Table, counts:
 
 def make_go_on(played: Game, solved: bool) -> Any:
     """The kernel that makes the best move of every game that was searched."""
-    move, best_of = make_move(played), best_of_values()
+    move = make_move(played)
     overrule = make_overrule() if solved else leave
 
     @launched

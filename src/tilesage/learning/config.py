@@ -354,5 +354,5 @@ def check_memory(config: TrainConfig) -> None:
     if needed > 0.95 * free:
         raise InputError(
             f"{config.network} with these settings needs {needed / GIGABYTE:.1f} GB of memory, "
-            f"{free / GIGABYTE:.1f} GB are free: take a smaller network, fewer stages, or --rule td"
+            f"{free / GIGABYTE:.1f} GB are free: take a smaller network, fewer stages, --no-average or --rule td"
         )

@@ -35,8 +35,8 @@ class Schedule:
     def at(self, done: float) -> float:
         """The rate when this share of the run (0 to 1) is done.
 
-        >>> [parse_schedule("0.5>0.1").at(done) for done in (0, 0.5, 1)]
-        [0.5, 0.3, 0.1]
+        >>> [parse_schedule("1>0.5").at(done) for done in (0, 0.5, 1)]
+        [1.0, 0.75, 0.5]
         """
         done = min(max(done, 0.0), 1.0)
         number = max(i for i, piece in enumerate(self.pieces) if piece.begin <= done)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -26,18 +26,23 @@ if TYPE_CHECKING:
 Notes: TypeAlias = tuple[Any, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ValueFunction:
-    """The value of afterstates, compiled.
+    """The value of afterstates, compiled. Two are equal if a search compiled for one of them serves the other.
 
     `reads_hint` says that the value depends on `aux`, so that hints must be told apart down to the last layer.
     """
 
-    name: str  # what people call it
+    name: str = field(compare=False)  # what people call it
     after_value: Callable[..., Any]  # (weights, notes, after, aux) -> float64
-    weights: Any  # what is read
-    new_notes: Callable[[], Notes]  # room that one reader at a time writes to
+    weights: Any = field(compare=False)  # what is read
+    new_notes: Callable[[], Notes] = field(compare=False)  # room that one reader at a time writes to
     reads_hint: bool = False
+
+    @property
+    def code(self) -> ValueFunction:
+        """What a search is compiled for, and what it may remember: the same without the weights."""
+        return replace(self, weights=None)
 
 
 def network_function(model: Model) -> ValueFunction:
@@ -101,6 +106,7 @@ def _expected(game: Game, value: ValueFunction) -> ValueFunction:
     return ValueFunction(value.name, after_value, value.weights, notes, reads_hint)
 
 
+@cache
 def make_weigh(game: Game, value: ValueFunction) -> Callable[..., Any]:
     """`weigh(rows, weights, notes, board, aux, out)`: what each move is worth, r + V; -inf where illegal."""
     slide, after_value = game.rules.slide, value.after_value
@@ -116,6 +122,7 @@ def make_weigh(game: Game, value: ValueFunction) -> Callable[..., Any]:
     return weigh
 
 
+@cache
 def make_placed_value(game: Game) -> Callable[..., Any]:
     """`placed_value(after, board)`: what the tile that landed between the two is worth; 0 in 2048."""
     counts = game.score_is_value

@@ -20,8 +20,8 @@ from tilesage.core.errors import InputError
 from tilesage.games import Game, State
 from tilesage.networks.functions import make_weigh
 from tilesage.networks.outside import BatchValue, OutsideValue, answers_in, value_function
+from tilesage.search import mcts
 from tilesage.search.agents import Agent, CompiledAgent, Thought
-from tilesage.search.mcts import SIZE, make_mcts
 from tilesage.search.python_players import PythonAgent
 from tilesage.search.specs import Spec
 
@@ -69,10 +69,10 @@ def asking_search(game: Game, value: BatchValue, agent: CompiledAgent) -> Think:
 
 def asking_tree(game: Game, value: BatchValue, agent: CompiledAgent) -> Think:
     """Monte Carlo tree search, its values at the leaves; what it knows of the next position is kept."""
-    function = value_function(value, game)
-    tools, weigh = make_mcts(game, function), make_weigh(game, function)
-    memory = agent.new_memory()
-    rows, weights, notes, tree, (iterations, seconds, c) = memory
+    code = value_function(value, game).code
+    search, weigh = mcts.build(game, code), make_weigh(game, code)
+    memory = mcts.SearchState(*agent.new_memory())
+    rows, weights, notes, tree, (iterations, seconds, _) = memory
     answers, moves = answers_in(memory), np.zeros(4)
 
     def ask(boards: Array, auxes: Array) -> Array:
@@ -88,17 +88,17 @@ def asking_tree(game: Game, value: BatchValue, agent: CompiledAgent) -> Think:
     def think(state: State) -> Thought:
         rng, end = state.rng, time.monotonic() + seconds if seconds else np.inf
         evaluate(state.board, state.aux)
-        tools.begin(rows, weights, notes, tree, state.board, state.aux, int(iterations))
+        search.begin(memory, state.board, state.aux)
         for _ in range(int(iterations)):
-            if tree.meter[SIZE] == tree.boards.size or time.monotonic() >= end:
+            if tree.size[0] == tree.boards.size or time.monotonic() >= end:
                 break
-            _, new, board, aux, _ = tools.descend(rows, tree, rng, c)
+            _, new, board, aux, _ = search.select(memory, rng)
             if new:
                 evaluate(np.uint64(board), np.uint64(aux))
-            rng = np.uint64(tools.iterate(rows, weights, notes, tree, rng, c))
+            rng = np.uint64(search.iterate(memory, rng))
         out = np.zeros(4)
-        tools.root_values(tree, out)
+        mcts.root_values(tree, out)
         values = [None if np.isnan(one) else state.score + float(one) for one in out]
-        return Thought(int(tools.most_visited(tree)), values)
+        return Thought(int(mcts.most_visited(tree)), values)
 
     return think

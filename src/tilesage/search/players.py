@@ -1,10 +1,13 @@
-"""The searches as agents: settings become small arrays, so that players of one kind share their compiled code."""
+"""The searches as players: options become limits and room, and one compiled function makes the move.
+
+What does not go into a search's machine code is handed to it as arrays and numbers, so that players of one kind share
+their compiled code.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,33 +17,20 @@ from tilesage.games import Game
 from tilesage.games.board import Board, symmetry
 from tilesage.networks.functions import ValueFunction
 from tilesage.networks.outside import value_function
+from tilesage.search import expectimax, mcts, rollouts, uct
 from tilesage.search.agents import Agent, CompiledAgent, Memory, need_model
-from tilesage.search.expectimax import MOST_LAYERS, MOVES, Desk, best_of_values, make_expectimax, new_desk
+from tilesage.search.expectimax import MOST_LAYERS, MOVES, best_of
 from tilesage.search.game_2048 import downgrade as halving
-from tilesage.search.game_2048.endgames import (
-    BLOCK,
-    FEWEST,
-    SNAKE,
-    SOLVED,
-    Chain,
-    leave,
-    make_overrule,
-    turned_action,
-)
-from tilesage.search.game_2048.practice import Part, practice_wanted
+from tilesage.search.game_2048.endgames import BLOCK, FEWEST, SNAKE, SOLVED, Chain, make_overrule, turned_action
+from tilesage.search.game_2048.practice import practice_wanted
 from tilesage.search.game_2048.solving import solved_once
 from tilesage.search.kinds import NOWHERE
-from tilesage.search.mcts import make_mcts
-from tilesage.search.mcts import new_tree as new_value_tree
-from tilesage.search.rollouts import make_flat
 from tilesage.search.specs import Spec
-from tilesage.search.uct import make_uct, new_tree
 
 if TYPE_CHECKING:
     from tilesage.networks.files import Model
 
 TABLE_BITS = 14
-LAYERS, PRUNE, NODES, SECONDS, THRESHOLD = range(5)  # the plan of an expectimax player
 BUDGETED = ("s", "nodes")  # units of searches that go deeper until the budget is spent
 # `deep`: one line of play against whatever is likely enough. Likely is measured along the path, so that a crowded
 # board, where little can happen, is looked into further than an empty one.
@@ -50,17 +40,6 @@ D1_ITERATIONS, D1_SECONDS, D1_LATE_SECONDS, D1_LATE_SCORE = 400, 1.0, 2.0, 7000
 ENDGAME_TILES = ("128", "256", "512", "1024")
 MOST_ITERATIONS = 1 << 40
 MOST_POSITIONS = 1 << 19
-
-
-def make_smaller(game: Game) -> Callable[..., Any]:
-    """`smaller(board, aux, threshold)`: tile-downgrading, in a game that allows it."""
-    can, halve = game.downgrades, halving.downgrade
-
-    @compiled
-    def smaller(board: Board, aux: np.uint64, threshold: float) -> tuple[Board, np.uint64]:
-        return halve(board, aux, np.int64(threshold)) if can else (board, aux)
-
-    return smaller
 
 
 def downgrade_threshold(spec: Spec, game: Game) -> int:
@@ -101,53 +80,6 @@ def tables_wanted(spec: Spec, game: Game) -> list[tuple[Chain, int]]:
     return tables
 
 
-def make_search(
-    game: Game, leaves: ValueFunction, budgeted: bool, use_table: bool, narrow: bool
-) -> Callable[..., Any]:
-    """`search(desk, plan, board, aux, out)`: values of the moves, by layers or within a budget."""
-    root_values, deepen = make_expectimax(game, leaves, use_table, narrow)
-
-    @compiled
-    def search(desk: Desk, plan: Array, board: Board, aux: np.uint64, out: Array) -> None:
-        if budgeted:
-            deepen(desk, board, aux, plan[NODES], plan[SECONDS], plan[PRUNE], out)
-        else:
-            root_values(desk, board, aux, np.int64(plan[LAYERS]), plan[PRUNE], out)
-
-    return search
-
-
-def make_look_ahead(game: Game, search: Callable[..., Any]) -> Callable[..., Any]:
-    """`look_ahead(memory, board, aux, out)`: search a position, or the smaller one instead of it."""
-    smaller = make_smaller(game)
-
-    @compiled
-    def look_ahead(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
-        desk, plan = memory[0], memory[1]
-        seen, seen_aux = smaller(board, aux, plan[THRESHOLD])
-        search(desk, plan, seen, seen_aux, out)
-
-    return look_ahead
-
-
-def make_hand_over(look_ahead: Callable[..., Any], search_part: Callable[..., Any], part: Part) -> Callable[..., Any]:
-    """`look_ahead` with a second network, for the boards that this one has practised."""
-    find, see = part.find, part.see
-
-    @compiled
-    def hand_over(memory: Memory, board: Board, aux: np.uint64, out: Array) -> None:
-        plan, desk, values = memory[1], memory[3], memory[4]
-        k = find(memory[0].rows, board, aux)
-        if k == NOWHERE:
-            look_ahead(memory, board, aux, out)
-            return
-        search_part(desk, plan, see(symmetry(board, k)), aux, values)
-        for action in range(MOVES):
-            out[action] = values[turned_action(action, k)]
-
-    return hand_over
-
-
 @compiled
 def add_score(values: Array, score: int) -> None:
     """A search counts what is still to be gained; the expected final score has what is there already."""
@@ -164,67 +96,99 @@ def greedy_or_downgraded(spec: Spec, game: Game, model: Model | None) -> Agent:
     return greedy_agent(game, need_model(spec.text, model))
 
 
+class ExpectimaxMemory(NamedTuple):
+    """What an expectimax player works on."""
+
+    state: expectimax.SearchState
+    limits: expectimax.Limits
+    threshold: int  # the exponent from which on it sees smaller boards
+    endgames: Any  # the tables, () without any
+    second: Any  # the state of the search on a second network, () without one,
+    turned: Array  # [4] float64, and what that one says of the moves, on the board as it sees it
+
+
 def expectimax_agent(spec: Spec, game: Game, model: Model | None) -> Agent:
-    """Greedy and expectimax, by layers, or by iterative deepening within a budget."""
-    plan, leaves, best_of = (
-        _expectimax_plan(spec, game),
-        value_function(need_model(spec.text, model), game),
-        best_of_values(),
-    )
-    bits, width, tables = spec.whole("table", TABLE_BITS, 0, 28), depth_of(spec)[1], tables_wanted(spec, game)
-    how = (spec.unit in BUDGETED, bits > 0, width < MOVES)
-    look_ahead = make_look_ahead(game, make_search(game, leaves, *how))
-    overrule = make_overrule() if tables else leave
+    """Greedy and expectimax, by layers, or by iterative deepening within a budget.
+
+    Some boards of 2048 may be handed over to a second network, others be searched with smaller tiles, and solved
+    endgames have the last word.
+    """
+    value, limits = value_function(need_model(spec.text, model), game), _expectimax_limits(spec)
+    threshold, tables = downgrade_threshold(spec, game), tables_wanted(spec, game)
+    search, room = _search(spec, game, value), (table_bits(spec), depth_of(spec)[1])
+    downgrade, downgrades, overrule, solved = halving.downgrade, game.downgrades, make_overrule(), bool(tables)
     practice = practice_wanted(spec, game)
+    hands_over = practice is not None
+    find: Any = None  # where nothing is handed over, the compiler leaves out what would call these
+    see: Any = None
+    search_part: Any = None
     if practice:
         part, second = practice
-        practised = value_function(second, second.game)
-        look_ahead = make_hand_over(look_ahead, make_search(second.game, practised, *how), part)
+        find, see, practised = part.find, part.see, value_function(second, second.game)
+        search_part = _search(spec, second.game, practised)
 
-    @compiled(title=f"{spec.name} for {game.title} on {leaves.name}")
+    @compiled(title=f"{spec.name} for {game.title} on {value.name}")
     def decide(
-        memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
+        memory: ExpectimaxMemory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
     ) -> tuple[Number, np.uint64]:
-        look_ahead(memory, board, aux, values)
-        overrule(memory[2], board, values)
+        way = find(memory.state.rows, board, aux) if hands_over else NOWHERE
+        if way == NOWHERE:
+            seen, seen_aux = downgrade(board, aux, memory.threshold) if downgrades else (board, aux)
+            search(memory.state, seen, seen_aux, memory.limits, values)
+        elif hands_over:
+            search_part(memory.second, see(symmetry(board, way)), aux, memory.limits, memory.turned)
+            for action in range(MOVES):
+                values[action] = memory.turned[turned_action(action, way)]
+        if solved:
+            overrule(memory.endgames, board, values)
         action = best_of(values)
         add_score(values, score)
         return action, rng
 
-    def new_memory() -> Memory:
+    def new_memory() -> ExpectimaxMemory:
         endgames = solved_once(game, tuple(tables)) if tables else ()
-        rest = (new_desk(second.game, practised, bits, width), np.zeros(MOVES)) if practice else ()
-        return new_desk(game, leaves, bits, width), plan, endgames, *rest
+        state = expectimax.new_state(game, value, *room)
+        other = expectimax.new_state(second.game, practised, *room) if practice else ()
+        return ExpectimaxMemory(state, limits, threshold, endgames, other, np.zeros(MOVES))
 
     return CompiledAgent(spec.text, game, decide, new_memory, model)
 
 
-def _expectimax_plan(spec: Spec, game: Game) -> Array:
-    plan = np.zeros(5)
-    plan[LAYERS], _, plan[PRUNE] = depth_of(spec)
-    plan[NODES] = spec.budget if spec.unit == "nodes" else math.inf
-    plan[SECONDS] = spec.budget if spec.unit == "s" else math.inf
-    plan[THRESHOLD] = downgrade_threshold(spec, game)
-    return plan
+def _search(spec: Spec, game: Game, value: ValueFunction) -> expectimax.Search:
+    """The search by layers, or by deepening within a budget."""
+    built = expectimax.build(game, value.code, use_table=table_bits(spec) > 0, narrow=depth_of(spec)[1] < MOVES)
+    return built.deepen if spec.unit in BUDGETED else built.root_values
+
+
+def table_bits(spec: Spec) -> int:
+    """The transposition table has 2^bits entries; 0: there is none."""
+    return spec.whole("table", TABLE_BITS, 0, 28)
+
+
+def _expectimax_limits(spec: Spec) -> expectimax.Limits:
+    layers, _, prune = depth_of(spec)
+    nodes = spec.budget if spec.unit == "nodes" else math.inf
+    seconds = spec.budget if spec.unit == "s" else math.inf
+    return expectimax.Limits(layers, prune, nodes, seconds)
 
 
 def rollouts_agent(spec: Spec, game: Game, model: Model | None = None) -> Agent:
     """Flat Monte Carlo."""
-    flat, best_of = make_flat(game), best_of_values()
+    flat = rollouts.build(game).flat
     seconds = spec.budget if spec.unit == "s" else 0.0
-    plan = np.array([MOST_ITERATIONS if seconds else spec.budget, seconds])
+    limits = (MOST_ITERATIONS if seconds else int(spec.budget), seconds)
 
     @compiled(title=f"rollouts for {game.title}")
     def decide(
         memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
     ) -> tuple[Number, np.uint64]:
-        rows, plan = memory
-        rng = flat(rows, board, aux, rng, np.int64(plan[0]), plan[1], values)
+        rows, (games, seconds) = memory
+        rng = flat(rows, board, aux, rng, games, seconds, values)
         action = best_of(values)
         add_score(values, score)
         return action, rng
 
-    return CompiledAgent(spec.text, game, decide, lambda: (game.rows, plan))
+    return CompiledAgent(spec.text, game, decide, lambda: (game.rows, limits))
 
 
 def tree_agent(spec: Spec, game: Game, model: Model | None) -> Agent:
@@ -234,61 +198,56 @@ def tree_agent(spec: Spec, game: Game, model: Model | None) -> Agent:
 
 def uct_agent(spec: Spec, game: Game) -> Agent:
     """D1's UCT: random rollouts, c = mean of the node, a new tree for every move."""
-    tools, best_of = make_uct(game), best_of_values()
-    grow, root_values, plan = tools.search, tools.root_values, _uct_plan(spec)
+    search, root_values, limits = uct.build(game), uct.root_values, _uct_limits(spec)
 
     @compiled(title=f"Monte Carlo tree search for {game.title}")
     def decide(
-        memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
+        memory: uct.SearchState, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
     ) -> tuple[Number, np.uint64]:
-        rows, tree, plan = memory
-        iterations, seconds, late_score, late_seconds, c = plan
-        limit = late_seconds if score > late_score else seconds
-        _, rng = grow(rows, tree, board, aux, rng, np.int64(iterations), limit, c)
-        root_values(tree, values)
+        limits = memory.limits
+        seconds = limits.late_seconds if score > limits.late_score else limits.seconds
+        rng = search(memory, board, aux, rng, seconds)
+        root_values(memory.tree, values)
         action = best_of(values)
         add_score(values, score)
         return action, rng
 
-    def new_memory() -> Memory:
-        return game.rows, new_tree(int(min(plan[0] + 1, MOST_POSITIONS))), tuple(plan)
+    def new_memory() -> uct.SearchState:
+        return uct.SearchState(game.rows, uct.new_tree(int(min(limits.iterations + 1, MOST_POSITIONS))), limits)
 
     return CompiledAgent(spec.text, game, decide, new_memory)
 
 
-def _uct_plan(spec: Spec) -> list[float]:
-    """Iterations, seconds, score from which the later limit holds, that limit, c."""
+def _uct_limits(spec: Spec) -> uct.Limits:
     c = spec.number("c", 1.0, 0.0, 100.0)
     if spec.unit == "d1":
-        return [float(D1_ITERATIONS), D1_SECONDS, float(D1_LATE_SCORE), D1_LATE_SECONDS, c]
+        return uct.Limits(float(D1_ITERATIONS), D1_SECONDS, float(D1_LATE_SCORE), D1_LATE_SECONDS, c)
     if spec.unit == "s":
-        return [float(MOST_ITERATIONS), spec.budget, math.inf, spec.budget, c]
-    return [spec.budget, 0.0, math.inf, 0.0, c]
+        return uct.Limits(float(MOST_ITERATIONS), spec.budget, math.inf, spec.budget, c)
+    return uct.Limits(spec.budget, 0.0, math.inf, 0.0, c)
 
 
 def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
     """Monte Carlo tree search with the network at the leaves."""
     if spec.unit == "d1":
         raise InputError(f"{spec.text!r}: d1 plays random rollouts, so write mcts:d1, or mcts:400,leaf=value")
-    leaves = value_function(model, game)
-    tools = make_mcts(game, leaves)
-    search, root_values, most_visited = tools.search, tools.root_values, tools.most_visited
-    c = spec.number("c", 0.2, 0.0, 100.0)
+    value = value_function(model, game)
+    search, root_values, most_visited = mcts.build(game, value.code).search, mcts.root_values, mcts.most_visited
     seconds = spec.budget if spec.unit == "s" else 0.0
     iterations = MOST_ITERATIONS if seconds else int(spec.budget)
+    limits = mcts.Limits(float(iterations), seconds, spec.number("c", 0.2, 0.0, 100.0))
 
-    @compiled(title=f"Monte Carlo tree search for {game.title} on {leaves.name}")
+    @compiled(title=f"Monte Carlo tree search for {game.title} on {value.name}")
     def decide(
-        memory: Memory, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
+        memory: mcts.SearchState, board: Board, aux: np.uint64, score: int, rng: np.uint64, values: Array
     ) -> tuple[Number, np.uint64]:
-        rows, weights, notes, tree, plan = memory
-        rng = search(rows, weights, notes, tree, board, aux, rng, np.int64(plan[0]), plan[1], plan[2])
-        root_values(tree, values)
+        rng = search(memory, board, aux, rng)
+        root_values(memory.tree, values)
         add_score(values, score)
-        return most_visited(tree), rng
+        return most_visited(memory.tree), rng
 
-    def new_memory() -> Memory:
-        tree = new_value_tree(min(8 * iterations + 8, MOST_POSITIONS))
-        return game.rows, leaves.weights, leaves.new_notes(), tree, (float(iterations), seconds, c)
+    def new_memory() -> mcts.SearchState:
+        tree = mcts.new_tree(min(8 * iterations + 8, MOST_POSITIONS))
+        return mcts.SearchState(game.rows, value.weights, value.new_notes(), tree, limits)
 
     return CompiledAgent(spec.text, game, decide, new_memory, model)

@@ -1,10 +1,13 @@
-"""Flat Monte Carlo: play many random games after each legal move and take the move with the best mean score."""
+"""Random games to the end (rollouts), and the player that needs nothing else: flat Monte Carlo.
+
+Flat Monte Carlo plays many random games after each legal move and takes the move with the best mean score.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,8 +20,41 @@ from tilesage.games.board import S32, TWO, ZERO, Board
 ONE_OF_FOUR = np.uint64(3)
 
 
-def make_rollout(game: Game) -> Callable[..., Any]:
-    """`rollout(rows, board, aux, rng) -> (gained, rng)`: random legal moves to the end, and the score they gain."""
+class Rollout(Protocol):
+    """Random legal moves to the end of a game."""
+
+    def __call__(self, rows: Array, board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Number, np.uint64]:
+        """The score that they gain, and the generator after them."""
+        ...
+
+
+class FlatMonteCarlo(Protocol):
+    """Flat Monte Carlo in one position."""
+
+    def __call__(
+        self, rows: Array, board: Board, aux: np.uint64, rng: np.uint64, games: int, seconds: float, out: Array
+    ) -> np.uint64:
+        """Write the mean score that each move gains; returns the generator.
+
+        Args:
+            rows: the row table of the game.
+            games: so many random games after each legal move,
+            seconds: or as many as fit into this time; 0 is no limit.
+            out: [4] float64, becomes the means, nan where illegal.
+        """
+        ...
+
+
+class Rollouts(NamedTuple):
+    """What plays random games of one game."""
+
+    rollout: Rollout
+    flat: FlatMonteCarlo
+
+
+@cache
+def build(game: Game) -> Rollouts:
+    """Compiled for this game."""
     slide, spawn = game.rules.slide, game.rules.spawn
 
     @compiled
@@ -43,16 +79,6 @@ def make_rollout(game: Game) -> Callable[..., Any]:
             tried = 0
         return gained, rng
 
-    return rollout
-
-
-def make_flat(game: Game) -> Callable[..., Any]:
-    """`flat(rows, board, aux, rng, games, seconds, out) -> rng`: the mean score gained by each move, nan if illegal.
-
-    Every legal move gets the same number of random games: `games`, or as many as fit into `seconds` (0: no limit).
-    """
-    slide, spawn, rollout = game.rules.slide, game.rules.spawn, make_rollout(game)
-
     @compiled
     def flat(
         rows: Array, board: Board, aux: np.uint64, rng: np.uint64, games: int, seconds: float, out: Array
@@ -72,4 +98,4 @@ def make_flat(game: Game) -> Callable[..., Any]:
             out[action] = out[action] / played if legal else math.nan
         return rng
 
-    return flat
+    return Rollouts(rollout, flat)

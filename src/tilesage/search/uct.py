@@ -1,16 +1,16 @@
 """UCT on random rollouts: Monte Carlo tree search (Kocsis and Szepesvári 2006) as it is often first written for 2048.
 
 The tree is open-loop: a node stands for a sequence of moves, and every iteration lets chance answer anew. One
-iteration walks down by Q/N + c·√(2 ln N_parent / N), where c is the mean Q/N of the node that chooses instead of a
-constant, tries one new move, plays at random to the end, and adds the score gained since the root to Q of every node
-on the way.
+iteration has four phases: select walks down by Q/N + c·√(2 ln N_parent / N), where c is the mean Q/N of the node that
+chooses instead of a constant; expand tries one new move; evaluate plays at random to the end; backup adds the score
+gained since the root to Q of every node on the way.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import cache
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tilesage.core.compiler import Array, Number, compiled
 from tilesage.core.random import below, draw
 from tilesage.games import Game
 from tilesage.games.board import Board
-from tilesage.search.rollouts import make_rollout
+from tilesage.search import rollouts
 
 ROOT = 0
 NO_CHILD = 0  # the root is nobody's child
@@ -33,104 +33,164 @@ class Tree(NamedTuple):
     totals: Array  # [nodes] float64, Q: the sum of the scores gained since the root
     children: Array  # [nodes, 4] int32, NO_CHILD where untried
     parents: Array  # [nodes] int32
+    size: Array  # [1] int64: so many nodes are in use
+
+
+class Limits(NamedTuple):
+    """When a search ends, and how much it explores."""
+
+    iterations: float
+    seconds: float  # a move; 0: no limit
+    late_score: float  # past it,
+    late_seconds: float  # so many seconds a move
+    c: float  # a factor of the dynamic constant
+
+
+class SearchState(NamedTuple):
+    """Everything one search works on."""
+
+    rows: Array  # the row table of the game
+    tree: Tree
+    limits: Limits
+
+
+class Search(Protocol):
+    """Grow a new tree."""
+
+    def __call__(self, state: SearchState, board: Board, aux: np.uint64, rng: np.uint64, seconds: float) -> np.uint64:
+        """Returns the generator. A full tree only goes on collecting rollouts.
+
+        Args:
+            state: its tree is written anew, its limits tell the iterations.
+            board, aux: the position at the root.
+            seconds: 0: no limit of time.
+        """
+        ...
 
 
 def new_tree(nodes: int) -> Tree:
-    return Tree(np.zeros(nodes), np.zeros(nodes), np.zeros((nodes, 4), np.int32), np.zeros(nodes, np.int32))
+    four = np.zeros((nodes, 4), np.int32)
+    return Tree(np.zeros(nodes), np.zeros(nodes), four, np.zeros(nodes, np.int32), np.zeros(1, np.int64))
 
 
-class Uct(NamedTuple):
-    """The compiled search of a game."""
+@compiled
+def ucb(tree: Tree, node: Number, legal: Number, c: float) -> Number:
+    """The legal move with the largest upper bound; every legal move has been tried."""
+    best, best_bound = -1, -math.inf
+    explore, parent_mean = 2.0 * math.log(tree.visits[node]), tree.totals[node] / tree.visits[node]
+    for action in range(4):
+        if legal >> action & 1:
+            child = tree.children[node, action]
+            n = tree.visits[child]
+            mean = tree.totals[child] / n
+            bound = mean + c * parent_mean * math.sqrt(explore / n)
+            if bound > best_bound:
+                best, best_bound = action, bound
+    return best
 
-    search: Callable[..., Any]  # (rows, tree, board, aux, rng, iterations, seconds, c) -> nodes used, rng
-    root_values: Callable[..., Any]  # (tree, out): Q/N of each move, nan where untried or illegal
+
+@compiled
+def any_of(moves: Number, rng: np.uint64) -> tuple[Number, np.uint64]:
+    """One of a set of moves, given as bits; all are equally likely."""
+    size = np.uint64(0)
+    for action in range(4):
+        size += np.uint64(moves >> action & 1)
+    bits, rng = draw(rng)
+    skip: Number = np.int64(below(bits, size))
+    action = 0
+    while skip > 0 or not moves >> action & 1:
+        skip -= moves >> action & 1
+        action += 1
+    return action, rng
 
 
-def make_uct(game: Game) -> Uct:
+@compiled
+def expand(tree: Tree, parent: Number, action: Number) -> Number:
+    """The new node for a move."""
+    node = tree.size[0]
+    tree.size[0] = node + 1
+    tree.visits[node], tree.totals[node], tree.children[node] = 0.0, 0.0, NO_CHILD
+    tree.parents[node] = parent
+    if parent != NO_NODE:
+        tree.children[parent, action] = node
+    return node
+
+
+@compiled
+def backup(tree: Tree, node: Number, score: Number) -> None:
+    """Count the score for a node and all above it."""
+    while node != NO_NODE:
+        tree.visits[node] += 1.0
+        tree.totals[node] += score
+        node = np.int64(tree.parents[node])
+
+
+@compiled
+def root_values(tree: Tree, out: Array) -> None:
+    """Q/N of each move, nan where untried or illegal."""
+    for action in range(4):
+        child = tree.children[ROOT, action]
+        out[action] = tree.totals[child] / tree.visits[child] if child != NO_CHILD else math.nan
+
+
+@cache
+def build(game: Game) -> Search:
     """The search, compiled for this game."""
-    slide, spawn, rollout = game.rules.slide, game.rules.spawn, make_rollout(game)
+    slide, spawn, evaluate = game.rules.slide, game.rules.spawn, rollouts.build(game).rollout
 
     @compiled
-    def select(tree: Tree, node: Number, legal: Number, c: float) -> Number:
-        """The legal move with the largest upper bound; every legal move has been tried."""
-        best, best_bound = -1, -math.inf
-        explore, parent_mean = 2.0 * math.log(tree.visits[node]), tree.totals[node] / tree.visits[node]
-        for action in range(4):
-            if legal >> action & 1:
-                child = tree.children[node, action]
-                n = tree.visits[child]
-                mean = tree.totals[child] / n
-                bound = mean + c * parent_mean * math.sqrt(explore / n)
-                if bound > best_bound:
-                    best, best_bound = action, bound
-        return best
+    def play(
+        rows: Array, board: Board, aux: np.uint64, action: Number, rng: np.uint64
+    ) -> tuple[Board, np.uint64, Number, np.uint64]:
+        """A move and the answer of chance: the next position, the points, the generator."""
+        after, after_aux, reward = slide(rows, board, aux, action)
+        board, aux, placed, rng = spawn(after, after_aux, rng)
+        return board, aux, reward + placed, rng
 
     @compiled
-    def iterate(
-        rows: Array, tree: Tree, size: Number, board: Board, aux: np.uint64, rng: np.uint64, c: float
-    ) -> tuple[Number, np.uint64]:
-        """Walk down, try one new move, play to the end, and carry the score back up."""
-        node: Number = ROOT
-        gained, new = np.int64(0), False
-        while not new:
-            legal, untried, n_untried = 0, 0, np.uint64(0)
+    def select(
+        state: SearchState, board: Board, aux: np.uint64, rng: np.uint64
+    ) -> tuple[Number, Number, Board, np.uint64, Number, np.uint64]:
+        """Walk down to a node with untried moves, or to the end of a game: node, these moves, position, points."""
+        tree = state.tree
+        node, gained = np.int64(ROOT), np.int64(0)
+        while True:
+            legal, untried = 0, 0
             for action in range(4):
-                if slide(rows, board, aux, action)[0] != board:
+                if slide(state.rows, board, aux, action)[0] != board:
                     legal |= 1 << action
                     if tree.children[node, action] == NO_CHILD:
                         untried |= 1 << action
-                        n_untried += np.uint64(1)
-            if legal == 0 or (untried and size == tree.visits.size):
-                break
-            if untried:
-                bits, rng = draw(rng)
-                skip: Number = np.int64(below(bits, n_untried))
-                action = 0
-                while skip > 0 or not untried >> action & 1:
-                    skip -= untried >> action & 1
-                    action += 1
-                tree.children[node, action], tree.parents[size] = size, node
-                tree.visits[size], tree.totals[size], tree.children[size] = 0.0, 0.0, NO_CHILD
-                size += 1
-                new = True
-            else:
-                action = select(tree, node, legal, c)
-            after, after_aux, reward = slide(rows, board, aux, action)
-            board, aux, placed, rng = spawn(after, after_aux, rng)
-            gained += reward + placed
+            if legal == 0 or untried:
+                return node, untried, board, aux, gained, rng
+            action = ucb(tree, node, legal, state.limits.c)
+            board, aux, points, rng = play(state.rows, board, aux, action, rng)
+            gained += points
             node = np.int64(tree.children[node, action])
-        more, rng = rollout(rows, board, aux, rng)
-        while node != NO_NODE:
-            tree.visits[node] += 1.0
-            tree.totals[node] += gained + more
-            node = np.int64(tree.parents[node])
-        return size, rng
 
     @compiled
-    def search(
-        rows: Array,
-        tree: Tree,
-        board: Board,
-        aux: np.uint64,
-        rng: np.uint64,
-        iterations: int,
-        seconds: float,
-        c: float,
-    ) -> tuple[Number, np.uint64]:
-        """Grow a new tree. `seconds` 0: no limit of time. A full tree only goes on collecting rollouts."""
-        size, end = 1, now() + seconds if seconds > 0 else math.inf
-        tree.visits[ROOT], tree.totals[ROOT], tree.parents[ROOT] = 0.0, 0.0, NO_NODE
-        tree.children[ROOT] = NO_CHILD
-        for _ in range(iterations):
-            size, rng = iterate(rows, tree, size, board, aux, rng, c)
+    def iterate(state: SearchState, board: Board, aux: np.uint64, rng: np.uint64) -> np.uint64:
+        """Select, expand, evaluate, backup."""
+        tree = state.tree
+        node, untried, board, aux, gained, rng = select(state, board, aux, rng)
+        if untried and tree.size[0] < tree.visits.size:
+            action, rng = any_of(untried, rng)
+            node = expand(tree, node, action)
+            board, aux, points, rng = play(state.rows, board, aux, action, rng)
+            gained += points
+        more, rng = evaluate(state.rows, board, aux, rng)
+        backup(tree, node, gained + more)
+        return rng
+
+    @compiled
+    def search(state: SearchState, board: Board, aux: np.uint64, rng: np.uint64, seconds: float) -> np.uint64:
+        end = now() + seconds if seconds > 0 else math.inf
+        state.tree.size[0] = 0
+        expand(state.tree, NO_NODE, 0)
+        for _ in range(np.int64(state.limits.iterations)):
+            rng = iterate(state, board, aux, rng)
             if seconds > 0 and now() >= end:
                 break
-        return size, rng
+        return rng
 
-    @compiled
-    def root_values(tree: Tree, out: Array) -> None:
-        for action in range(4):
-            child = tree.children[ROOT, action]
-            out[action] = tree.totals[child] / tree.visits[child] if child != NO_CHILD else math.nan
-
-    return Uct(search, root_values)
+    return search
