@@ -70,9 +70,7 @@ def run(command: Command) -> int:
         size, training = figures["bytes"] / MEGABYTE, figures["bytes_to_train"] / MEGABYTE
         entries = f"{figures['entries'] / 1e6:,.1f} M entries"
         say(f"  {len(network.patterns)} tables, {entries}, {network.reads} of them make a value")
-        say(
-            f"  {size:,.1f} MB; {training:,.0f} MB while it trains with temporal coherence and the mean of its weights"
-        )
+        say(f"  {size:,.1f} MB; {training:,.0f} MB while it trains with coherence and the mean of its weights")
         say(pictures(network))
     say("Every pattern is read in all eight rotations and reflections, which share its table.")
     return 0
