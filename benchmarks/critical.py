@@ -67,7 +67,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("board", help="sixteen numbers, row by row; everything but large tiles is best left out")
     parser.add_argument("--tile", type=int, default=32768)
-    parser.add_argument("--model", help="the player of whole games, by default the one in the box")
+    parser.add_argument("--model", help="the player of whole games, by default the built-in one")
     parser.add_argument("--agents", nargs="+", default=["expectimax:deep"])
     parser.add_argument("--games", type=int, default=300)
     parser.add_argument("--seed", type=int, default=7)

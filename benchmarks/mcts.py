@@ -85,7 +85,7 @@ def limits(source: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["speed", "d1", "equal", "limits"])
-    parser.add_argument("model", nargs="?", help="a model file, a run folder, or the name of a model in the box")
+    parser.add_argument("model", nargs="?", help="a model file, a run folder, or the name of a built-in model")
     parser.add_argument("--games", type=int, nargs="+", default=[100, 20])
     parser.add_argument("--seconds", type=float, default=0.002, help="a move, for equal")
     parser.add_argument("--iterations", type=int, default=20000, help="for speed")

@@ -18,7 +18,7 @@ from random import Random
 import numpy as np
 import pytest
 from hostile.targets import Target, all_targets, good_models, good_records, small_run
-from hostile.watch import held, through_the_door
+from hostile.watch import held, through_the_command
 
 from tilesage import games
 from tilesage.core.errors import LONGEST, InputError
@@ -30,7 +30,7 @@ from tilesage.networks.patterns import parse_network
 QUICK = 60  # broken inputs a target
 NAMES = [
     "model files",
-    "model files at the door",
+    "model files for the command",
     "models listed",
     "weights of course",
     "weights of demo",
@@ -128,7 +128,7 @@ def test_attacks_on_model_files_are_refused(attack: str, tmp_path: Path) -> None
     path.write_bytes(ATTACKS[attack](good_models(tmp_path)[0]))
     with pytest.raises(InputError, match=re.escape(str(path))):
         load_model(path)
-    assert through_the_door(["evaluate", str(path), "--games", "1"], (2,)) == 2
+    assert through_the_command(["evaluate", str(path), "--games", "1"], (2,)) == 2
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -177,7 +177,7 @@ def test_json_that_cannot_be_written_is_one_line(place: str, tmp_path: Path, mon
     record = tmp_path / "words.txt"
     record.write_bytes(good_records("2048")[0])
     (tmp_path / "full disk").symlink_to("/dev/full")  # a device: to be written to, not to be replaced by a file
-    assert through_the_door(["referee", "words.txt", "--json", place], (2,)) == 2
+    assert through_the_command(["referee", "words.txt", "--json", place], (2,)) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full disk", "words.txt"]
     assert (tmp_path / "full disk").is_char_device()
 
@@ -188,7 +188,7 @@ def test_json_into_a_folder_without_permission_is_one_line(tmp_path: Path) -> No
     record.write_bytes(good_records("2048")[0])
     place = "/proc/version" if os.geteuid() == 0 else str(tmp_path / "locked" / "x.json")
     (tmp_path / "locked").mkdir(mode=0o500)
-    assert through_the_door(["referee", str(record), "--json", place], (2,)) == 2
+    assert through_the_command(["referee", str(record), "--json", place], (2,)) == 2
 
 
 # --- the whole process ---------------------------------------------------------------------------------------------

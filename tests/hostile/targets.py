@@ -16,7 +16,7 @@ import numpy as np
 from recording import play_game
 
 from hostile.mutations import broken, broken_model, broken_tensors
-from hostile.watch import Broken, through_the_door
+from hostile.watch import Broken, through_the_command
 from tilesage import games
 from tilesage.core.errors import InputError
 from tilesage.learning.config import TrainConfig
@@ -87,22 +87,22 @@ def models(folder: Path) -> Target:
     return Target("model files", good_models(folder), attempt, broken_model, share=16)
 
 
-def models_at_the_door(folder: Path) -> Target:
-    path, known = folder / "door.safetensors", parse_network("012")
+def models_for_the_command(folder: Path) -> Target:
+    path, known = folder / "given.safetensors", parse_network("012")
 
     def attempt(data: bytes) -> None:
         path.write_bytes(data)
         try:
             model = load_model(path)
         except InputError:
-            through_the_door(["evaluate", str(path), *EVALUATE], (2,))
+            through_the_command(["evaluate", str(path), *EVALUATE], (2,))
             return
         if model.network.key == known.key and model.game.key == "2048":  # others would be compiled, for seconds
-            through_the_door(["evaluate", str(path), *EVALUATE])
-            through_the_door(["evaluate", str(path), "--agent", "random", *EVALUATE])
+            through_the_command(["evaluate", str(path), *EVALUATE])
+            through_the_command(["evaluate", str(path), "--agent", "random", *EVALUATE])
 
     good = [data for data in good_models(folder) if b'"2048"' in data[:2000] and b"11,13" not in data[:2000]]
-    return Target("model files at the door", good, attempt, broken_model, share=1)
+    return Target("model files for the command", good, attempt, broken_model, share=1)
 
 
 def listed_models(folder: Path) -> Target:
@@ -112,8 +112,8 @@ def listed_models(folder: Path) -> Target:
 
     def attempt(data: bytes) -> None:
         (run / "best.safetensors").write_bytes(data)
-        through_the_door(["models", "--runs", str(run.parent)], (0,))
-        through_the_door(["models", "--runs", str(run.parent), "--json", "-"], (0,))
+        through_the_command(["models", "--runs", str(run.parent)], (0,))
+        through_the_command(["models", "--runs", str(run.parent), "--json", "-"], (0,))
 
     return Target("models listed", good_models(folder), attempt, broken_model, share=2)
 
@@ -131,8 +131,8 @@ def weights(folder: Path, form: str, name: str) -> Target:
     def attempt(data: bytes) -> None:
         (folder / name).write_bytes(data)
         words = ["convert", str(folder / name), str(out), "--force", "--game", "2048"]
-        through_the_door([*words, "--from", form])
-        if through_the_door([*words, "--network", "012,456"] if form == "course" else words) == 0:
+        through_the_command([*words, "--from", form])
+        if through_the_command([*words, "--network", "012,456"] if form == "course" else words) == 0:
             converted = load_model(out)
             if converted.weights.shape != (size_of(converted.network),):
                 raise Broken("converted into a model that does not fit its network")
@@ -153,8 +153,8 @@ def records(folder: Path, game: str) -> Target:
 
     def attempt(data: bytes) -> None:
         path.write_bytes(data)
-        status = through_the_door(["referee", str(path), "--json", str(folder / "verdict.json")], (0, 1, 2))
-        through_the_door(["replay", str(path), "--svg", str(folder / "board.svg")])
+        status = through_the_command(["referee", str(path), "--json", str(folder / "verdict.json")], (0, 1, 2))
+        through_the_command(["replay", str(path), "--svg", str(folder / "board.svg")])
         if status == 0:
             _second_opinion(data)
 
@@ -279,9 +279,9 @@ def hints(folder: Path) -> Target:
     def attempt(data: bytes) -> None:
         lines = io.TextIOWrapper(io.BytesIO(data), "utf-8")
         with mock.patch.object(sys, "stdin", lines):
-            through_the_door(["hint", "--stdin", *flags], (0,))
+            through_the_command(["hint", "--stdin", *flags], (0,))
         text = data.decode("utf-8", "surrogateescape").replace("\0", "")
-        through_the_door(["hint", f" {text}", *flags, "--json", "-"])
+        through_the_command(["hint", f" {text}", *flags, "--json", "-"])
 
     good = [
         b"2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2",
@@ -331,7 +331,7 @@ def command_lines(folder: Path) -> Target:
             words = ["games", *words]
         try:
             with contextlib.chdir(folder):
-                through_the_door(words, (0, 1, 2))
+                through_the_command(words, (0, 1, 2))
         except SystemExit as end:  # --help
             if end.code:
                 raise Broken(f"left with status {end.code}") from None
@@ -354,7 +354,7 @@ def _clear(mistake: InputError) -> None:
 def all_targets(folder: Path) -> list[Target]:
     return [
         models(folder),
-        models_at_the_door(folder),
+        models_for_the_command(folder),
         listed_models(folder),
         weights(folder, "course", "weights.bin"),
         weights(folder, "demo", "2048.bin"),

@@ -73,7 +73,7 @@ class _Terminal(io.TextIOWrapper):
         return self.bytes.getvalue().decode()
 
 
-def through_the_door(words: list[str], allowed: tuple[int, ...] = (0, 2)) -> int:
+def through_the_command(words: list[str], allowed: tuple[int, ...] = (0, 2)) -> int:
     """Run the command as a user does, and check the manner in which it ends."""
     out, err = _Terminal("strict"), _Terminal("backslashreplace")
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

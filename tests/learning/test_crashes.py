@@ -25,7 +25,7 @@ from crash_support import (
     wait_for_training,
     weights_of,
 )
-from hostile.watch import through_the_door
+from hostile.watch import through_the_command
 
 from tilesage.core.errors import InputError
 from tilesage.learning.config import TrainConfig
@@ -105,7 +105,7 @@ def test_a_place_that_cannot_be_written_is_told_in_one_line(place: str, tmp_path
     if place.startswith("locked") and os.geteuid() == 0:
         pytest.skip("root writes everywhere")
     words = ["train", "2048", "--network", "012", "--games", "5", "--quiet", "--out", str(tmp_path / place)]
-    assert through_the_door(words, (2,)) == 2
+    assert through_the_command(words, (2,)) == 2
 
 
 def test_a_disk_that_became_read_only_is_told_in_one_line(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_disk_that_became_read_only_is_told_in_one_line(tmp_path: Path) -> Non
         folder = tmp_path / "disk" / "run"
         train(small(), folder)
         subprocess.run(["mount", "-o", "remount,ro", str(tmp_path / "disk")], check=True)
-        assert through_the_door(["train", "--quiet", "--resume", str(folder), "--games", "90"], (2,)) == 2
+        assert through_the_command(["train", "--quiet", "--resume", str(folder), "--games", "90"], (2,)) == 2
         assert check_folder(folder).games == 60
 
 
@@ -162,7 +162,7 @@ def test_clocks_that_jump_do_not_reach_the_figures(tmp_path: Path, monkeypatch: 
     assert seconds[-1] < 1000
     records = tmp_path / "records.txt"
     words = ["evaluate", "--agent", "random", "--games", "30", "--save", str(records), "--workers", "2"]
-    assert through_the_door(words, (0,)) == 0
+    assert through_the_command(words, (0,)) == 0
     assert judge(records).ok
 
 
