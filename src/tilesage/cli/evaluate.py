@@ -153,6 +153,8 @@ def report(result: Evaluation, command: Command) -> None:
         speed = statistics.slides / result.seconds
         say(f"  {speed:,.0f} moves/s on {result.workers} {result.worker_kind}", to_stderr=aside)
     if command.save and not aside:
-        say(f"records in {command.save}: {program()} referee {command.save}")
+        game = result.agent.game.name
+        own = f" --game {game}" if ":" in game else ""  # a file imports nobody's module
+        say(f"records in {command.save}: {program()} referee {command.save}{own}")
     if command.json:
         write_json(result.summary(), command.json)

@@ -205,7 +205,8 @@ def report(training: Run, result: dict[str, Any]) -> None:
     if training.done < 1:
         say(f"stopped at {100 * training.done:.0f} %; go on: {program()} train --resume {training.folder}")
     else:
-        say(f"next: {program()} evaluate {training.folder}    {program()} plot {training.folder}")
+        own = f" --game {training.config.game}" if ":" in training.config.game else ""
+        say(f"next: {program()} evaluate {training.folder}{own}    {program()} plot {training.folder}{own}")
 
 
 def summary_writer() -> Any:

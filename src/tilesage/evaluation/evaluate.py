@@ -117,14 +117,15 @@ class Evaluation:
     statistics: Statistics
     seconds: float
     workers: int
-    records: list[Record] = field(default_factory=list)
     complete: bool = True
     worker_kind: str = "threads"
 
     def __repr__(self) -> str:
         found, part = self.statistics, "" if self.complete else ", not complete"
-        mean = f"mean {found.mean:,.0f} ± {found.stderr:,.0f}" if found.games else "no game"
-        return f"Evaluation({self.agent.spec!r}, {self.agent.game.name}: {found.games:,} games, {mean}{part})"
+        games = "1 game" if found.games == 1 else f"{found.games:,} games"
+        error = f" ± {found.stderr:,.0f}" if found.games > 1 else ""
+        mean = f", mean {found.mean:,.0f}{error}" if found.games else ""
+        return f"Evaluation({self.agent.spec!r}, {self.agent.game.name}: {games}{mean}{part})"
 
     @property
     def placements(self) -> int:

@@ -152,7 +152,7 @@ class Run:
     @classmethod
     def resume(
         cls,
-        folder: Path,
+        folder: os.PathLike[str] | str,
         games: int = 0,
         moves: int = 0,
         seconds: float = 0.0,
@@ -160,7 +160,11 @@ class Run:
         make: Maker = make_trainer,
         phases: str = "",
     ) -> Run:
-        """Go on with a run from its last checkpoint, to its own end or a new one, and with new phases if given."""
+        """A run as its last checkpoint left it, with its own end or a new one, and new phases if given.
+
+        `train()` then goes on with it.
+        """
+        folder = Path(folder)
         if not (folder / "run.toml").exists():
             raise InputError(f"{folder} is not a run: run.toml is missing")
         config = TrainConfig.read(folder / "run.toml").with_budget(games, moves, seconds)

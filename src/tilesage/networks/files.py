@@ -346,7 +346,10 @@ def find_model(source: os.PathLike[str] | str | None, game: str | None = None) -
         name = get(game or DEFAULT_GAME).name
         found = sorted(BUILT_IN.glob(f"{name}*{SUFFIX}"), key=lambda path: len(path.name))
         if not found:
-            raise InputError(f"there is no built-in model of {name}: train one, or give a file or a run folder")
+            raise InputError(
+                f"there is no built-in model of {name}: train one, give a file or a run folder, or let "
+                "a player that reads none play, such as --agent random"
+            )
         return found[0]
     path = Path(source)
     if path.is_dir():

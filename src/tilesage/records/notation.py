@@ -80,7 +80,9 @@ def _named(text: str) -> str:
     module, dot, attribute = text.rpartition(".")
     game = f"{module}:{attribute}" if dot else text
     if game not in games.names():
-        raise InputError(f"these are games of {game!r}, which is not known here: if you trust it, add --game {game}")
+        raise InputError(
+            f"these are games of {game!r}, which is not known here: if you trust it, add --game {game} (replay: --of)"
+        )
     return game
 
 
