@@ -17,7 +17,8 @@ from numba import njit
 
 from tilesage import game
 from tilesage.learning.parts import parts
-from tilesage.learning.rules import AGE_RATE, AGE_SHARE, history_of
+from tilesage.learning.rules import AGE_RATE, AGE_SHARE
+from tilesage.learning.traces import history_of
 from tilesage.networks.ntuple import evaluator
 from tilesage.networks.patterns import parse_network
 

@@ -102,9 +102,9 @@ class ByHand:
 
     def __init__(self, config: TrainConfig, lessons: list[Lesson]) -> None:
         self.config, self.lessons, self.seen = config, list(lessons), list[list[float]]()
-        self.coherent = config.rule == "tc"
+        self.by_sums = config.rule == "tc"
         self.live = {"weights": np.zeros(16, np.float32), "memory": np.zeros(2, np.float32)}
-        if self.coherent:
+        if self.by_sums:
             self.live["memory"] = np.zeros(32, np.float32)
 
     def count_visits(self) -> None:
@@ -118,7 +118,7 @@ class ByHand:
         self.seen.append(weights.tolist())
         for entry, step, visits in self.lessons.pop(0):
             weights[entry] += step
-            if self.coherent:
+            if self.by_sums:
                 memory[2 * entry] += step
                 memory[2 * entry + 1] += visits
             else:

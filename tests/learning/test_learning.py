@@ -12,17 +12,11 @@ from tilesage.core.errors import InputError
 from tilesage.learning import Run, TrainConfig, make_trainer
 from tilesage.learning.config import MOST_ENTRIES, check_entries
 from tilesage.learning.cpu import CpuTrainer
-from tilesage.learning.rules import (
-    adjust,
-    adjust_coherently,
-    backward_target,
-    delayed_error,
-    history_of,
-    promote_all,
-    reader,
-)
+from tilesage.learning.rules import tc_update, td_update
 from tilesage.learning.schedules import parse_schedule
 from tilesage.learning.states import expectation
+from tilesage.learning.traces import backward_target, delayed_error, history_of
+from tilesage.learning.weights import promote_all, reader
 from tilesage.networks.ntuple import evaluator
 from tilesage.networks.patterns import parse_network
 
@@ -34,7 +28,7 @@ SMALL = "tiny"
 
 def test_td_moves_every_entry_by_rate_times_error() -> None:
     weights, entries = np.array([1, 2, 3, 4], F), np.array([0, 2, 2], np.uint32)
-    adjust(weights, np.zeros(2, F), entries, F(10), F(0.1))
+    td_update(weights, np.zeros(2, F), entries, F(10), F(0.1))
     assert weights.tolist() == [2, 2, 5, 4]  # an entry that is read twice moves twice
 
 
@@ -45,7 +39,7 @@ def test_tc_scales_by_how_well_errors_agree() -> None:
         (-5, 0.5, 5, 15),  # |10| / 10 of -0.5
         (3, 0.5 + 0.3 * 5 / 15, 8, 18),  # |5| / 15 of 0.3
     ):
-        adjust_coherently(weights, memory, entries, F(error), F(0.1))
+        tc_update(weights, memory, entries, F(error), F(0.1))
         assert weights[1] == pytest.approx(weight)
         assert memory[2:4].tolist() == [total, path]
     assert weights[[0, 2]].tolist() == [0, 0]

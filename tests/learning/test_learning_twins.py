@@ -14,6 +14,7 @@ from tilesage.cluster.training import Learner
 from tilesage.core.compiler import Array
 from tilesage.learning import TrainConfig
 from tilesage.learning.cpu import ALONE, CpuTrainer
+from tilesage.learning.rules import TC
 from tilesage.learning.seat import NO_GAME, SLOTS
 
 NO_LIMIT = 1 << 40
@@ -70,7 +71,7 @@ EVERY_WAY: dict[str, dict[str, Any]] = {
     "backward-tc-0.5": {"rule": "tc", "decay": 0.5, **BACK},
     "backward-stages": {"rule": "td", "stages": "16,64", **BACK},
     "states": {"rule": "td", **STATES},
-    "states-fours": {"rule": "td", "four_rate": 0.5, **STATES},
+    "states-fours": {"rule": "td", "parameters": "four_rate=0.5", **STATES},
     "states-stages-0.5": {"rule": "tc", "decay": 0.5, "stages": "16,64", **STATES},
     "states-backward": {"rule": "td", **STATES, **BACK},
     "threes-0.5": {"game": "threes", "rule": "tc", "decay": 0.5},
@@ -111,7 +112,7 @@ def test_phases_begin_with_fresh_coherence_and_soften_keeps_its_ratio() -> None:
     together(trainer, twin, 60, 0.1)
     for soften, rate in ((False, 1.0), (True, 0.5), (False, 1.0)):
         for learner in (trainer, twin):
-            learner.begin_phase(True, soften)
+            learner.begin_phase(TC, soften)
         together(trainer, twin, 60, rate)
         assert_learnt_alike(trainer, twin)
 

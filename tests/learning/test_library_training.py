@@ -70,10 +70,10 @@ def test_a_run_is_as_good_as_its_folder(tmp_path: Path) -> None:
     assert load_model(run).path == tmp_path / "run" / "best.safetensors"
     assert run.model.path == tmp_path / "run" / "last.safetensors"
     assert run.model.game is games.get("2048", four_rate=0.5)
-    assert run.config.four_rate == 0.5
+    assert run.config.parameters == "four_rate=0.5"
     assert run.metrics == read_metrics(tmp_path / "run")
     again = train(TrainConfig.read(tmp_path / "run" / "run.toml"), games=40)
-    assert again.config == TrainConfig(four_rate=0.5, games=40, **SMALL)
+    assert again.config == TrainConfig(parameters="four_rate=0.5", games=40, **SMALL)
     resumed = Run.resume(tmp_path / "run", games=160)
     assert [line["games"] for line in resumed.blocks()][-1] == 160
     assert [line["games"] for line in resumed.metrics] == [50, 60, 110, 160]

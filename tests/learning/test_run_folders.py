@@ -17,6 +17,8 @@ import pytest
 
 from tilesage.learning import Run, TrainConfig, cpu, read_metrics, runs
 from tilesage.learning.cpu import CpuTrainer
+from tilesage.learning.registry import get
+from tilesage.learning.rules import UpdateRule
 from tilesage.learning.seat import NO_GAME, TILES, Seat
 from tilesage.learning.trainer import Tally
 from tilesage.networks.files import load_model, map_tensor, read_header, size_of, write_tensors
@@ -29,7 +31,7 @@ class Scripted:
     """A trainer whose n-th step is ten games with the n-th of these means; all weights become n."""
 
     stride = 1000
-    coherent = False
+    rule = get("td")
 
     def __init__(self, config: TrainConfig, means: list[int]) -> None:
         self.config, self.means, self.step = config, means, 0
@@ -40,7 +42,7 @@ class Scripted:
         self.step += 1
         return Tally(games=10, moves=1000, points=10 * mean, best=mean, seconds=1.0)
 
-    def begin_phase(self, coherent: bool, soften: bool = False) -> None: ...
+    def begin_phase(self, rule: UpdateRule, soften: bool = False) -> None: ...
 
     def average(self, afresh: bool = False) -> None: ...
 
@@ -225,7 +227,7 @@ def test_a_restored_trainer_holds_every_number_of_the_stored_one(
     assert np.array_equal(fresh.memory, stored.memory)
     assert np.array_equal(fresh.mean, stored.mean, equal_nan=True)
     assert not np.array_equal(fresh.mean, fresh._weights, equal_nan=True)
-    assert (fresh.done, fresh.averaged, fresh.coherent) == (stored.done, 2, True)
+    assert (fresh.done, fresh.averaged, fresh.rule.name) == (stored.done, 2, "tc")
     assert fresh.done >= 120 * config.threads
     for trainer in (stored, fresh):
         trainer.advance(60 * config.threads, 100, 1.0)

@@ -193,7 +193,7 @@ def test_a_later_end_after_such_a_kill_does_not_bring_back_another_rate(tmp_path
     Run.resume(folder, games=800, phases="tc:0.5:1").close()
     run = Run.resume(folder, games=1600)
     run.step()
-    assert not run.trainer.coherent  # half of its time has been TD's, and still is
+    assert run.trainer.rule.name == "td"  # half of its time has been TD's, and still is
     assert run.config.phase_list[0].rate_at(run.done) == pytest.approx(0.06)
     run.close()
 
@@ -247,7 +247,7 @@ def test_a_plain_run_goes_on_with_phases(tmp_path: Path) -> None:
     folder = finished(tmp_path / "run")
     Run.resume(folder, games=1200, phases="tc:1:0.66,soften:0.5:0.34").train()
     assert [line["rate"] for line in read_metrics(folder)[9:]] == [1, 1, 0.5]
-    assert [phase.rule for phase in TrainConfig.read(folder / "run.toml").phase_list] == ["td", "tc", "soften"]
+    assert [phase.name for phase in TrainConfig.read(folder / "run.toml").phase_list] == ["td", "tc", "soften"]
 
 
 @pytest.mark.parametrize(

@@ -10,17 +10,17 @@ import numpy as np
 from tilesage.core.compiler import Array, compiled
 from tilesage.games.game import Game
 from tilesage.learning.parts import NONE, Parts, chooser, parts
-from tilesage.learning.rules import adjust, adjust_coherently, backward_target
+from tilesage.learning.rules import UpdateRule
 from tilesage.learning.seat import GAMES, MOVES, NO_GAME, SLOTS, Seat
 from tilesage.learning.states import expectation
+from tilesage.learning.traces import backward_target
 from tilesage.networks.ntuple import evaluator
 from tilesage.networks.patterns import Network
 
 
-def sweep_back(part: Parts, coherent: bool) -> Callable[..., Any]:
+def sweep_back(part: Parts, rule: UpdateRule) -> Callable[..., Any]:
     """`sweep(weights, memory, seat, g, length, target, rate, decay)`: learn along a path, from its end."""
-    locate, total_of, own = part.locate, part.total_of, part.own
-    learn = adjust_coherently if coherent else adjust
+    locate, total_of, own, update = part.locate, part.total_of, part.own, rule.update
 
     @compiled
     def sweep(
@@ -42,7 +42,7 @@ def sweep_back(part: Parts, coherent: bool) -> Callable[..., Any]:
                 locate(weights, boards[t - 1], auxes[t - 1], seat.ring[g, (t - 1) % 2])
             error = target - total_of(weights, entries)
             own(weights, entries)
-            learn(weights, memory, entries, error, rate)
+            update(weights, memory, entries, error, rate)
             seat.worst[0] = max(seat.worst[0], abs(error))
             target = backward_target(rewards[t], target, total_of(weights, entries), decay)
 
@@ -52,10 +52,10 @@ def sweep_back(part: Parts, coherent: bool) -> Callable[..., Any]:
 RING = 2  # places that `sweep_back` needs
 
 
-def backward(game: Game, network: Network, coherent: bool, of_states: bool, ahead: bool) -> Callable[..., Any]:
+def backward(game: Game, network: Network, rule: UpdateRule, of_states: bool, ahead: bool) -> Callable[..., Any]:
     """The backward loop, on values of afterstates or of states."""
     part = parts(game, evaluator(game, network), ahead)
-    sweep = sweep_back(part, coherent)
+    sweep = sweep_back(part, rule)
     what = "states" if of_states else "afterstates"
     choose = chooser(expectation(game, network) if of_states else part.total)
     look, open_episode, close, spawn = part.look, part.open, part.close, game.rules.spawn

@@ -20,23 +20,25 @@ from tilesage.core.errors import InputError
 from tilesage.learning.backward import RING, backward
 from tilesage.learning.config import TrainConfig, check_entries, check_memory
 from tilesage.learning.forward import forward_afterstates
+from tilesage.learning.registry import as_array, from_array
 from tilesage.learning.restoring import check_state
-from tilesage.learning.rules import NO_MEMORY, fresh_weights, promote_all
+from tilesage.learning.rules import UpdateRule, counting_visits
 from tilesage.learning.seat import BEST, BY_AGE, GAMES, MOVES, POINTS, REPLAYS, Seat, new_seat
 from tilesage.learning.states import forward_states
 from tilesage.learning.trainer import SOFTNESS, TOO_LARGE, Tally
+from tilesage.learning.weights import fresh_weights, promote_all
 from tilesage.networks.ntuple import evaluator
 
 ALONE = 200_000  # first moves, which one thread makes alone
 
 
-def loop_for(config: TrainConfig, coherent: bool) -> Callable[..., Any]:
+def loop_for(config: TrainConfig, rule: UpdateRule) -> Callable[..., Any]:
     """The compiled loop of these settings."""
     game, network, ahead = config.the_game, config.the_network, config.start == "ahead"
     if config.direction == "backward":
-        return backward(game, network, coherent, config.of == "states", ahead)
+        return backward(game, network, rule, config.of == "states", ahead)
     make = forward_states if config.of == "states" else forward_afterstates
-    return make(game, network, coherent, config.history, ahead)
+    return make(game, network, rule, config.history, ahead)
 
 
 @compiled(title="the mean of the weights")
@@ -65,29 +67,24 @@ class CpuTrainer:
             new_seat(self.game, self.network, history, config.seed, thread, backward=config.direction == "backward")
             for thread in range(config.threads)
         ]
-        self._take_memory(0)
         self.pool = ThreadPoolExecutor(config.threads)
         self.done = self.averaged = 0
         self.mean: Array = np.zeros(0, np.float32)
-        self.begin_phase(config.phase_list[0].coherent)
+        self.begin_phase(config.phase_list[0].rule)
 
-    def begin_phase(self, coherent: bool, soften: bool = False) -> None:
+    def begin_phase(self, rule: UpdateRule, soften: bool = False) -> None:
         if soften:
             np.multiply(self.memory, np.float32(SOFTNESS), out=self.memory)
             return
-        self.coherent = coherent
-        self._take_memory(2 if coherent else 0)
-        self.loop = loop_for(self.config, coherent)
+        self.rule = rule
+        self.memory: Array = np.zeros(0, np.float32)  # the old one goes before the new one is taken
+        self.memory = rule.new_memory(len(self._weights))
+        self.loop = loop_for(self.config, rule)
         self.warm_up()
 
     def count_visits(self) -> None:
-        """TD: from now on `memory` counts how often each entry is adjusted, for merging copies of a network."""
-        self._take_memory(1)
-
-    def _take_memory(self, width: int) -> None:
-        """Room for so many numbers about each weight: E and A under TC, visits if they are counted."""
-        self.memory: Array = np.zeros(width * len(self._weights) or NO_MEMORY, np.float32)
-        self.memory[:] = 0  # takes the memory now rather than page by page in the loop
+        """From now on `memory` counts how often each entry is adjusted, for merging copies of a network."""
+        self.begin_phase(counting_visits(self.rule))
 
     def warm_up(self) -> None:
         """Compile (or load) the loop with nothing to do, so that no budget is spent on it."""
@@ -151,7 +148,8 @@ class CpuTrainer:
         found = {
             "weights": self._weights,
             "memory": self.memory,
-            "done": np.array([self.done, self.coherent], np.int64),
+            "done": np.array([self.done], np.int64),
+            "rule": as_array(self.rule),
         }
         if self.averaged:
             found |= {"mean": self.mean, "averaged": np.array([self.averaged], np.int64)}
@@ -161,9 +159,9 @@ class CpuTrainer:
         return found
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        self.done, coherent = (int(x) for x in state["done"])
-        if bool(coherent) != self.coherent:
-            self.begin_phase(bool(coherent))
+        self.done, rule = int(state["done"][0]), from_array(state["rule"])
+        if rule.name != self.rule.name:
+            self.begin_phase(rule)
         if "mean" in state:
             self.averaged, self.mean = int(state["averaged"][0]), np.zeros_like(self._weights)
             if self.averaged < 1:
@@ -172,7 +170,7 @@ class CpuTrainer:
         later = slice(self.evaluator.tables_size >> len(self.network.stages), self.evaluator.tables_size)
         check_state(ours, state, self.game, len(self._weights), later)
         for name, array in ours.items():
-            if name not in ("done", "averaged"):
+            if name not in ("done", "rule", "averaged"):
                 np.copyto(array, state[name])
 
     def close(self) -> None:

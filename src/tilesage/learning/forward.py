@@ -10,8 +10,9 @@ import numpy as np
 from tilesage.core.compiler import Array, compiled
 from tilesage.games.game import Game
 from tilesage.learning.parts import chooser, far_reads, parts
-from tilesage.learning.rules import adjust, adjust_age, adjust_coherently, delayed_error
+from tilesage.learning.rules import UpdateRule, age_update
 from tilesage.learning.seat import GAMES, MOVES, NO_GAME, SLOTS, Seat
+from tilesage.learning.traces import delayed_error
 from tilesage.networks.lanes import prefetch
 from tilesage.networks.ntuple import evaluator
 from tilesage.networks.patterns import Network
@@ -20,7 +21,7 @@ NO_AGE = np.uint64(0)
 
 
 def forward_afterstates(
-    game: Game, network: Network, coherent: bool, history: int, ahead: bool
+    game: Game, network: Network, rule: UpdateRule, history: int, ahead: bool
 ) -> Callable[..., Any]:
     """`train(rows, weights, memory, seat, rate, decay, moves, games)`: the loop that the records are set with.
 
@@ -31,7 +32,7 @@ def forward_afterstates(
     part, far = parts(game, found, ahead), far_reads(found)
     look, total_of, pick, own, choose = part.look, part.total_of, part.pick, part.own, chooser(part.total)
     open_episode, close, spawn = part.open, part.close, game.rules.spawn
-    learn = adjust_coherently if coherent else adjust
+    update, note, remembered = rule.update, rule.note, np.uint64(len(rule.memory))
     age, by_age = found.age or found.offset, network.by_age  # without ages none is asked for
 
     @compiled(title=f"the {network.name} trainer for {game.name}")
@@ -58,21 +59,22 @@ def forward_afterstates(
                     before = total_of(weights, ring[(t - 1) % history])
                     if by_age:
                         before += weights[seat.age[g]]
-                        adjust_age(weights, memory, seat.age[g], value - before, rate, coherent)
+                        age_update(weights, seat.age[g], value - before, rate)
+                        note(memory, np.int64(seat.age[g]), value - before)
                     errors[(t - 1) % history] = value - before
                     ripe = t - history
                     for q in range(max(ripe, 0), ripe + 1 if n else t):
                         error = delayed_error(errors, history, q, t, decay)
                         own(weights, ring[q % history])
-                        learn(weights, memory, ring[q % history], error, rate)
+                        update(weights, memory, ring[q % history], error, rate)
                         seat.worst[0] = max(seat.worst[0], abs(error))
                 if n:
                     chosen = ring[t % history]
                     pick(seat, g, best, chosen)
                     seat.age[g] = now
-                    if coherent:
+                    if remembered:
                         for j in range(len(far)):
-                            prefetch(memory, np.uint64(chosen[far[j]]) << np.uint64(1))
+                            prefetch(memory, np.uint64(chosen[far[j]]) * remembered)
                     seat.board[g], seat.aux[g], seat.gain[g], seat.rng[g] = spawn(
                         seat.afters[g, best], seat.auxes[g, best], seat.rng[g]
                     )

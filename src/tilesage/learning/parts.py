@@ -12,8 +12,8 @@ import numpy as np
 from tilesage.core.compiler import Array, compiled
 from tilesage.games.game import Game
 from tilesage.learning.ahead import make_ahead
-from tilesage.learning.rules import reader
 from tilesage.learning.seat import BEST, CANDIDATES, GAMES, POINTS, REPLAYS, Seat
+from tilesage.learning.weights import reader
 from tilesage.networks.lanes import entries_of, prefetch
 from tilesage.networks.layout import is_small
 from tilesage.networks.ntuple import Evaluator

@@ -17,8 +17,10 @@ from tilesage.core.compiler import Array, compiled
 from tilesage.games.board import count, empty_cells
 from tilesage.games.game import Game
 from tilesage.learning.parts import NONE, chooser, parts
-from tilesage.learning.rules import adjust, adjust_coherently, delayed_error, reader
+from tilesage.learning.rules import UpdateRule
 from tilesage.learning.seat import CANDIDATES, GAMES, MOVES, NO_GAME, SLOTS, Seat
+from tilesage.learning.traces import delayed_error
+from tilesage.learning.weights import reader
 from tilesage.networks.ntuple import Evaluator, evaluator
 from tilesage.networks.patterns import Network
 
@@ -92,13 +94,12 @@ def _expectation_by_outcomes(game: Game, ev: Evaluator) -> Callable[..., Any]:
     return expect
 
 
-def forward_states(game: Game, network: Network, coherent: bool, history: int, ahead: bool) -> Callable[..., Any]:
+def forward_states(game: Game, network: Network, rule: UpdateRule, history: int, ahead: bool) -> Callable[..., Any]:
     """The forward loop on values of states: V(s) moves toward r + V(next s), that of the last one toward 0."""
     part = parts(game, evaluator(game, network), ahead)
     choose, locate, push = chooser(expectation(game, network)), part.locate, part.push
-    look, total_of, own = part.look, part.total_of, part.own
+    look, total_of, own, update = part.look, part.total_of, part.own, rule.update
     open_episode, close, spawn = part.open, part.close, game.rules.spawn
-    learn = adjust_coherently if coherent else adjust
 
     @compiled(title=f"the {network.name} trainer for {game.name}, states")
     def train(
@@ -121,7 +122,7 @@ def forward_states(game: Game, network: Network, coherent: bool, history: int, a
                     if t >= history:
                         error = delayed_error(errors, history, t - history, t, decay)
                         own(weights, ring[t % history])
-                        learn(weights, memory, ring[t % history], error, rate)
+                        update(weights, memory, ring[t % history], error, rate)
                         seat.worst[0] = max(seat.worst[0], abs(error))
                 if t != NO_GAME:
                     push(seat, g, ring[t % history])
@@ -140,7 +141,7 @@ def forward_states(game: Game, network: Network, coherent: bool, history: int, a
                         for q in range(max(t + 1 - history, 0), t + 1):
                             error = delayed_error(errors, history, q, t + 1, decay)
                             own(weights, ring[q % history])
-                            learn(weights, memory, ring[q % history], error, rate)
+                            update(weights, memory, ring[q % history], error, rate)
                         close(seat, g)
                     open_episode(rows, seat, g)
                 look(rows, weights, seat, g)
