@@ -242,7 +242,7 @@ def test_two_nodes_learn_one_network(machines: Any) -> None:
         lines = []
 
         def listen(line: Mapping[str, Any], at: Progress) -> None:
-            homes.update(seat.node for seat in trainer.seats)
+            homes.update(learner.node for learner in trainer.learners)
             lines.extend([line] if line else [])
 
         run.train(listen)
@@ -263,15 +263,15 @@ def test_nodes_may_come_late_and_die(machines: Any, monkeypatch: pytest.MonkeyPa
         assert isinstance(trainer, TogetherTrainer)
         while not trainer.traffic.lost and time.monotonic() < deadline:
             assert trainer.advance(NO_LIMIT, NO_LIMIT, 1.0).moves > 0
-            if len(trainer.seats) == 2 and guest is None:
+            if len(trainer.learners) == 2 and guest is None:
                 guest = machines.add_node(num_cpus=1, object_store_memory=STORE)
-            if len(trainer.seats) == 3 and not most:
+            if len(trainer.learners) == 3 and not most:
                 most = 3
                 machines.remove_node(guest, allow_graceful=False)
         after = [trainer.advance(NO_LIMIT, NO_LIMIT, 1.0) for _ in range(4)]
         assert most == 3
         assert trainer.traffic.lost == 1
-        assert len(trainer.seats) == 2
+        assert len(trainer.learners) == 2
         assert all(tally.moves > 0 for tally in after)
         assert after[-1].worst < 1e9
 

@@ -15,7 +15,7 @@ from tilesage.cluster import training as together
 from tilesage.cluster.training import NO_LIMIT, TogetherTrainer
 from tilesage.core.compiler import Array
 from tilesage.learning.config import TrainConfig
-from tilesage.learning.seat import new_seat
+from tilesage.learning.thread_state import new_thread_state
 from tilesage.learning.trainer import Tally
 
 A_MOMENT = 1e-9  # seconds of a round: every learner makes one stretch
@@ -148,10 +148,10 @@ def weights_of(ray: OneProcess) -> list[list[float]]:
 
 
 def deliver(trainer: TogetherTrainer) -> None:
-    for seat in trainer.seats:
+    for learner in trainer.learners:
         for number in sorted(trainer.common):
-            if number >= seat.knows:
-                seat.actor.worker.copy.absorb(number, trainer.common[number][0].content)
+            if number >= learner.knows:
+                learner.actor.worker.copy.absorb(number, trainer.common[number][0].content)
 
 
 def only(**entries: float) -> list[float]:
@@ -249,8 +249,10 @@ def test_all_learners_play_other_games(monkeypatch: pytest.MonkeyPatch, seed: in
     assert len(ray.configs) == 5
     assert ray.configs[0].seed == seed  # one learner alone plays what one machine plays
     game, network = CONFIG.the_game, CONFIG.the_network
-    seats = [new_seat(game, network, 1, config.seed, thread) for config in ray.configs for thread in range(2)]
-    generators = [int(rng) for seat in seats for rng in seat.rng]
+    states = [
+        new_thread_state(game, network, 1, config.seed, thread) for config in ray.configs for thread in range(2)
+    ]
+    generators = [int(rng) for state in states for rng in state.rng]
     assert len(set(generators)) == len(generators) == 5 * 2 * 2
 
 
@@ -266,5 +268,5 @@ def test_real_trainers_end_up_alike() -> None:
     deliver(trainer)
     for weights in weights_of(ray):
         np.testing.assert_allclose(weights, trainer.weights(), rtol=1e-5, atol=1e-4)
-    seats = [actor.worker.trainer.seats[0] for actor in ray.actors]
-    assert len({tuple(seat.board.tolist()) for seat in seats}) == 3
+    states = [actor.worker.trainer.threads[0] for actor in ray.actors]
+    assert len({tuple(state.board.tolist()) for state in states}) == 3

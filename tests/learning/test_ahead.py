@@ -107,7 +107,7 @@ def test_runs_with_several_stages_go_on(tmp_path: Path) -> None:
     for seed in range(12):
         folder = tmp_path / str(seed)
         run = train(replace(config, seed=seed), folder)
-        with_both += int((run.trainer.state()["seat0.origin"] == 2).any())
+        with_both += int((run.trainer.state()["thread0.origin"] == 2).any())
         Run.resume(folder, moves=30_000).train()
     assert with_both
 

@@ -91,14 +91,14 @@ def test_expectations_equal_the_mean_over_all_outcomes(name: str) -> None:
     trainer = make_trainer(config)
     assert isinstance(trainer, CpuTrainer)
     trainer.advance(3000, 1 << 40, 0.1)
-    e, game, seat, weights = trainer.evaluator, trainer.game, trainer.seats[0], trainer.weights()
+    e, game, thread, weights = trainer.evaluator, trainer.game, trainer.threads[0], trainer.weights()
     expect = expectation(game, trainer.network)
     boards, auxes = (np.zeros(game.max_placements, np.uint64) for _ in range(2))
     shares, compared = np.zeros(game.max_placements), 0
     for _ in range(40):
         trainer.advance(1, 1 << 40, 0.0)
-        for k in range(int(seat.legal[0])):
-            after, aux = np.uint64(seat.afters[0, k]), np.uint64(seat.auxes[0, k])
+        for k in range(int(thread.legal[0])):
+            after, aux = np.uint64(thread.afters[0, k]), np.uint64(thread.auxes[0, k])
             mean = 0.0
             for i in range(game.rules.placements(after, aux, boards, auxes, shares)):
                 board, new_aux = np.uint64(boards[i]), np.uint64(auxes[i])
@@ -106,7 +106,7 @@ def test_expectations_equal_the_mean_over_all_outcomes(name: str) -> None:
                 if game.score_is_value:
                     gained = float(game.rules.value_of_board(board, new_aux) - game.rules.value_of_board(after, aux))
                 mean += float(shares[i]) * (gained + float(e.value(weights, board, new_aux)))
-            assert float(expect(weights, seat, 0, k)) == pytest.approx(mean, rel=1e-3, abs=0.01)
+            assert float(expect(weights, thread, 0, k)) == pytest.approx(mean, rel=1e-3, abs=0.01)
             compared += 1
     assert compared > 40
 

@@ -19,7 +19,7 @@ from tilesage.cli import main
 from tilesage.core.errors import InputError
 from tilesage.learning import Run, TrainConfig, cpu, read_metrics, runs
 from tilesage.learning.cpu import CpuTrainer
-from tilesage.learning.seat import GAMES, Seat
+from tilesage.learning.thread_state import GAMES, ThreadState
 from tilesage.learning.trainer import Tally
 from tilesage.networks import load_model
 
@@ -279,9 +279,9 @@ def test_two_threads_share_the_games_of_every_block(tmp_path: Path, monkeypatch:
     parts: list[list[int]] = []
     collect = CpuTrainer._collect
 
-    def counting(trainer: CpuTrainer, seats: list[Seat]) -> Tally:
-        parts.append([int(seat.tally[GAMES]) for seat in seats])
-        return collect(trainer, seats)
+    def counting(trainer: CpuTrainer, threads: list[ThreadState]) -> Tally:
+        parts.append([int(thread.tally[GAMES]) for thread in threads])
+        return collect(trainer, threads)
 
     monkeypatch.setattr(CpuTrainer, "_collect", counting)
     folder = finished(tmp_path / "run", replace(CONFIG, threads=2))

@@ -101,7 +101,7 @@ class Learner:
 
 
 @dataclass
-class Seat:
+class RemoteLearner:
     """A learner as the driver sees it."""
 
     actor: Any
@@ -150,12 +150,12 @@ class TogetherTrainer:
         self.memory = np.zeros(2 * known.size if self.by_sums else 2, np.float32)
         self.merger = Average(known.size, self.by_sums, config.threads)
         self.actor = ray.remote(num_cpus=config.threads, num_gpus=int(config.device == "cuda"))(Learner)
-        self.seats: list[Seat] = []
-        self.coming: list[Seat] = []
+        self.learners: list[RemoteLearner] = []
+        self.coming: list[RemoteLearner] = []
         self.born = 0
         self.round = 0  # the next one to be started
         self.mark = 0.0  # when the last one ended
-        self.running: dict[Any, Seat] = {}
+        self.running: dict[Any, RemoteLearner] = {}
         self.common: dict[int, Any] = {}  # round -> its common change, as long as somebody has not got it
         self.merged = 0  # rounds below this one are in the common copy
         self.spent = 0.0  # seconds of training before this trainer was made
@@ -192,21 +192,21 @@ class TogetherTrainer:
         seconds = self.merge_seconds
         if self.config.seconds:
             seconds = min(seconds, max(0.05, self._seconds_left))
-        for seat in self.seats:
-            earlier = [number for number in sorted(self.common) if number >= seat.knows]
-            task = seat.actor.learn.remote(
+        for learner in self.learners:
+            earlier = [number for number in sorted(self.common) if number >= learner.knows]
+            task = learner.actor.learn.remote(
                 self.round,
                 seconds,
-                max(1, moves // len(self.seats)),
+                max(1, moves // len(self.learners)),
                 rate,
                 earlier,
                 *(self.common[number][0] for number in earlier),
             )
             self.traffic.down += sum(self.common[number][1] for number in earlier)
-            seat.knows = max([seat.knows, *(number + 1 for number in earlier)])
-            self.running[task] = seat
+            learner.knows = max([learner.knows, *(number + 1 for number in earlier)])
+            self.running[task] = learner
         self.round, self.start = self.round + 1, None
-        for number in [number for number in self.common if all(number < seat.knows for seat in self.seats)]:
+        for number in [number for number in self.common if all(number < learner.knows for learner in self.learners)]:
             del self.common[number]
 
     def _results(self) -> list[Report]:
@@ -215,40 +215,40 @@ class TogetherTrainer:
         while self.running:
             done, _ = self.ray.wait(list(self.running), num_returns=1, timeout=1.0)
             for task in done:
-                seat = self.running.pop(task)
+                learner = self.running.pop(task)
                 try:
                     reports.append(self.ray.get(task))
                 except self.ray.exceptions.RayActorError:
-                    self._lose(seat)
+                    self._lose(learner)
                 except self.ray.exceptions.RayError as error:
                     raise explain(error) from None
             if not done and time.monotonic() > limit:
-                for seat in self.running.values():
-                    self.ray.kill(seat.actor)
-                    self._lose(seat)
+                for learner in self.running.values():
+                    self.ray.kill(learner.actor)
+                    self._lose(learner)
                 self.running.clear()
         return reports
 
-    def _lose(self, seat: Seat) -> None:
-        self.seats.remove(seat)
+    def _lose(self, learner: RemoteLearner) -> None:
+        self.learners.remove(learner)
         self.traffic.lost += 1
 
     def _welcome(self) -> None:
         """Call for as many learners as are wanted; let in those that have arrived. One must be there to go on."""
         begin = time.monotonic()
         while True:
-            while len(self.seats) + len(self.coming) < self.nodes:
+            while len(self.learners) + len(self.coming) < self.nodes:
                 self._call()
             if not self.coming:
                 return
-            waits = not self.seats or not self.round
-            arrived, _ = self.ray.wait([seat.hello for seat in self.coming], timeout=1.0 if waits else 0.0)
-            for seat in [seat for seat in self.coming if seat.hello in arrived]:
-                self._let_in(seat)
+            waits = not self.learners or not self.round
+            arrived, _ = self.ray.wait([learner.hello for learner in self.coming], timeout=1.0 if waits else 0.0)
+            for learner in [learner for learner in self.coming if learner.hello in arrived]:
+                self._let_in(learner)
             waited = time.monotonic() - begin
-            if self.seats and (self.round or waited > GATHERING):
+            if self.learners and (self.round or waited > GATHERING):
                 return
-            if not self.seats and waited > SILENCE:
+            if not self.learners and waited > SILENCE:
                 raise InputError(
                     f"no node of the cluster has {self.config.threads} free processors: lower --threads, or add nodes"
                 )
@@ -257,14 +257,14 @@ class TogetherTrainer:
         """Ask for a learner; it comes when some node has room for it."""
         seed = (self.config.seed + self.born * ANOTHER_SEED) % 2**64
         actor = self.actor.options(scheduling_strategy="SPREAD").remote(replace(self.config, seed=seed), build())
-        self.coming.append(Seat(actor, self.born, actor.hello.remote()))
+        self.coming.append(RemoteLearner(actor, self.born, actor.hello.remote()))
         self.born += 1
 
-    def _let_in(self, seat: Seat) -> None:
+    def _let_in(self, learner: RemoteLearner) -> None:
         """A learner that has arrived starts from the common copy as it is now."""
-        self.coming.remove(seat)
+        self.coming.remove(learner)
         try:
-            seat.node = self.ray.get(seat.hello)
+            learner.node = self.ray.get(learner.hello)
         except self.ray.exceptions.RayActorError as error:
             if "creation task" in str(error) or self.traffic.lost > MOST_LOST + self.traffic.rounds:
                 raise explain(error) from None
@@ -272,9 +272,9 @@ class TogetherTrainer:
             return
         if self.start is None or self.start[0] != self.merged:
             self.start = self.merged, self.ray.put(self._weights), self.ray.put(self.memory)
-        seat.actor.begin.remote(*self.start[1:])
-        seat.knows = self.merged
-        self.seats.append(seat)
+        learner.actor.begin.remote(*self.start[1:])
+        learner.knows = self.merged
+        self.learners.append(learner)
 
     def _merge(self, reports: list[Report]) -> None:
         begin = time.perf_counter()
@@ -314,10 +314,10 @@ class TogetherTrainer:
 
     def close(self) -> None:
         """Send all learners home."""
-        for seat in [*self.seats, *self.coming]:
+        for learner in [*self.learners, *self.coming]:
             with contextlib.suppress(Exception):
-                self.ray.kill(seat.actor)
-        self.seats, self.coming, self.running, self.common = [], [], {}, {}
+                self.ray.kill(learner.actor)
+        self.learners, self.coming, self.running, self.common = [], [], {}, {}
 
 
 def check_settings(config: TrainConfig, nodes: int, merge_seconds: float) -> None:

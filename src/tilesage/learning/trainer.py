@@ -12,7 +12,7 @@ from tilesage.core.compiler import Array
 from tilesage.core.devices import trainer_maker
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.rules import UpdateRule
-from tilesage.learning.seat import TILES
+from tilesage.learning.thread_state import TILES
 
 SOFTNESS = 0.05  # of what a rule remembers, when a soften phase begins: E / A stays, and changes faster from then on
 TOO_LARGE = 1e9  # an error that no game can cause

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -12,9 +11,21 @@ from tilesage.core.compiler import Array, compiled
 from tilesage.networks.patterns import HINTS, Network
 
 
+class Read(Protocol):
+    """What an entry is worth."""
+
+    def __call__(self, weights: Array, entry: np.uint64) -> np.float32: ...
+
+
+class Promote(Protocol):
+    """Let these entries be weights of their own before they are adjusted."""
+
+    def __call__(self, weights: Array, entries: Array) -> None: ...
+
+
 @cache
-def reader(network: Network, entries: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """`read(weights, entry)` and `own(weights, entries)`.
+def reader(network: Network, entries: int) -> tuple[Read, Promote]:
+    """How entries are read, and made ready to be adjusted.
 
     With stages, an entry that was never learnt is NaN: reading it reads the stage before; before it is adjusted, it
     becomes a copy of that (weight promotion, Jaśkowski 2018).
@@ -37,12 +48,12 @@ def reader(network: Network, entries: int) -> tuple[Callable[..., Any], Callable
         return value  # type: ignore[no-any-return]
 
     @compiled
-    def own(weights: Array, entries: Array) -> None:
+    def promote(weights: Array, entries: Array) -> None:
         if staged:
             for k in range(len(entries)):
                 weights[entries[k]] = read(weights, entries[k])
 
-    return read, own
+    return read, promote
 
 
 def promote_all(weights: Array, network: Network, entries: int) -> None:
