@@ -96,10 +96,8 @@ def backward(game: Game, network: Network, rule: UpdateRule, of_states: bool, ah
                 if n:
                     best, _ = choose_move(weights, thread, g)
                     if not of_states:
-                        thread.path_boards[g, t], thread.path_auxes[g, t] = (
-                            thread.afters[g, best],
-                            thread.auxes[g, best],
-                        )
+                        thread.path_boards[g, t] = thread.afters[g, best]
+                        thread.path_auxes[g, t] = thread.auxes[g, best]
                         thread.path_rewards[g, t] = np.float32(thread.gain[g] + thread.rewards[g, best])
                     thread.board[g], thread.aux[g], placed, thread.rng[g] = spawn(
                         thread.afters[g, best], thread.auxes[g, best], thread.rng[g]

@@ -1,7 +1,7 @@
 """The CPU trainer: threads on one table, without locks.
 
-Each thread has a state of its own (games in progress, unfinished updates) and calls the compiled loop for a stretch of
-moves; weights are shared. Two threads that adjust the same entry at the same time may lose one of the adjustments,
+Each thread has a state of its own (games in progress, unfinished updates) and calls the compiled loop for a stretch
+of moves; weights are shared. Two threads that adjust the same entry at the same time may lose one of the adjustments,
 which does no harm. A fresh network is different: while every value is still the same, all threads make the same large
 corrections to the same few entries, so the first moves are made by one thread alone.
 """

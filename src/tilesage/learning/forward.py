@@ -25,12 +25,8 @@ def forward_afterstates(game: Game, network: Network, rule: UpdateRule, history:
     """
     found = evaluator(game, network)
     steps, far = steps_for(game, found, ahead), far_reads(found)
-    find_moves, value_of, promote, choose_move = (
-        steps.find_moves,
-        steps.value_of,
-        steps.promote,
-        greedy_choice(steps.value_of_move),
-    )
+    choose_move, find_moves, value_of = greedy_choice(steps.value_of_move), steps.find_moves, steps.value_of
+    promote = steps.promote
     copy_entries, begin_episode, end_episode = steps.copy_entries_of_move, steps.begin_episode, steps.end_episode
     update, note, remembered = rule.update, rule.note, np.uint64(len(rule.memory))
     spawn, age, by_age = game.rules.spawn, found.age or found.offset, network.by_age  # without ages none is asked for
