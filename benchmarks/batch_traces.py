@@ -16,8 +16,9 @@ import numpy as np
 from numba import njit
 
 from tilesage import game
-from tilesage.learning.parts import parts
-from tilesage.learning.rules import AGE_RATE, AGE_SHARE, history_of
+from tilesage.learning.rules import AGE_RATE, AGE_SHARE
+from tilesage.learning.steps import steps_for
+from tilesage.learning.traces import history_of
 from tilesage.networks.ntuple import evaluator
 from tilesage.networks.patterns import parse_network
 
@@ -32,7 +33,7 @@ def make_step(options: argparse.Namespace) -> tuple[Any, Any]:
     found = evaluator(rules, network)
     value, age_of, reads = found.value, found.age or found.offset, found.reads
     slide, spawn, start = rules.rules.slide, rules.rules.spawn, rules.rules.start
-    locate, history = parts(rules, found).locate, history_of(options.decay)
+    locate, history = steps_for(rules, found).find_entries, history_of(options.decay)
     decay, value_now, by_age = options.decay, options.value == "now", options.by_age
     age_rate, age_share = float(AGE_RATE / AGE_SHARE), float(AGE_SHARE)
 

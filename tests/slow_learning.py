@@ -13,7 +13,7 @@ import numpy as np
 
 from tilesage.core.random import seed_of
 from tilesage.games import Game
-from tilesage.learning import TrainConfig
+from tilesage.learning import TrainConfig, UpdateRule
 from tilesage.networks.ntuple import Evaluator
 from tilesage.networks.patterns import Network
 
@@ -231,14 +231,14 @@ class SlowLearner:
     def __init__(self, config: TrainConfig, streams: Sequence[int] = (0, 1)) -> None:
         self.config, self.game = config, config.the_game
         self.table = Table(self.game, config.the_network, config.optimism)
-        self.coherent, self.history = config.phase_list[0].coherent, config.history
+        self.coherent, self.history = config.phase_list[0].rule.name == "tc", config.history
         self.decay = 1.0 if config.steps else config.decay
         self.slots = [SlowGame(self.game, seed_of(np.uint64(config.seed), np.uint64(k))) for k in streams]
 
-    def begin_phase(self, coherent: bool, soften: bool = False) -> None:
+    def begin_phase(self, rule: UpdateRule, soften: bool = False) -> None:
         for entry, sums in self.table.sums.items():
             self.table.sums[entry] = [SOFT * total for total in sums] if soften else [ZERO, ZERO]
-        self.coherent = coherent
+        self.coherent = rule.name == "tc"
 
     def turn(self, then: Sequence[Position], rate: float) -> int:
         """One turn of both games; `then` is where the loop's games are afterwards. Returns the moves made."""

@@ -215,13 +215,13 @@ def test_a_bomb_leaves_a_real_process_with_one_line_and_little_memory(tmp_path: 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("seat0.ring", 2**32 - 1),
-        ("seat0.entries", 4096),
-        ("seat0.length", 2**40),
-        ("seat0.legal", 99),
-        ("seat0.origin", -1),
-        ("seat0.afters", 12345),
-        ("seat0.aux", 1),
+        ("thread0.ring", 2**32 - 1),
+        ("thread0.entries", 4096),
+        ("thread0.length", 2**40),
+        ("thread0.legal", 99),
+        ("thread0.origin", -1),
+        ("thread0.afters", 12345),
+        ("thread0.aux", 1),
         ("weights", np.nan),
         ("memory", np.inf),
     ],
@@ -243,7 +243,7 @@ def test_a_checkpoint_with_a_hint_that_is_no_tile_is_refused(tmp_path: Path) -> 
     path = folder / "checkpoint.safetensors"
     header, metadata, start = read_header(path, CHECKPOINT)
     tensors = {key: np.array(map_tensor(path, tensor, start)) for key, tensor in header.items()}
-    tensors["seat0.aux"] |= np.uint64(0x3F)
+    tensors["thread0.aux"] |= np.uint64(0x3F)
     write_tensors(path, tensors, metadata)
     with pytest.raises(InputError, match="damaged, or not from this run"):
         Run.resume(folder, games=10)

@@ -15,7 +15,7 @@ from tilesage.cluster import training
 from tilesage.cluster.training import NO_LIMIT, RayTrainer
 from tilesage.core.compiler import Array
 from tilesage.learning.config import TrainConfig
-from tilesage.learning.seat import new_seat
+from tilesage.learning.thread_state import new_thread_state
 from tilesage.learning.trainer import Tally
 
 A_MOMENT = 1e-9  # seconds of a round: every learner makes one batch of moves
@@ -102,9 +102,9 @@ class ByHand:
 
     def __init__(self, config: TrainConfig, lessons: list[Lesson]) -> None:
         self.config, self.lessons, self.seen = config, list(lessons), list[list[float]]()
-        self.coherent = config.rule == "tc"
+        self.by_sums = config.rule == "tc"
         self.live = {"weights": np.zeros(16, np.float32), "memory": np.zeros(2, np.float32)}
-        if self.coherent:
+        if self.by_sums:
             self.live["memory"] = np.zeros(32, np.float32)
 
     def count_visits(self) -> None:
@@ -118,7 +118,7 @@ class ByHand:
         self.seen.append(weights.tolist())
         for entry, step, visits in self.lessons.pop(0):
             weights[entry] += step
-            if self.coherent:
+            if self.by_sums:
                 memory[2 * entry] += step
                 memory[2 * entry + 1] += visits
             else:
@@ -249,8 +249,10 @@ def test_all_learners_play_other_games(monkeypatch: pytest.MonkeyPatch, seed: in
     assert len(ray.configs) == 5
     assert ray.configs[0].seed == seed  # one learner alone plays what one machine plays
     game, network = CONFIG.the_game, CONFIG.the_network
-    seats = [new_seat(game, network, 1, config.seed, thread) for config in ray.configs for thread in range(2)]
-    generators = [int(rng) for seat in seats for rng in seat.rng]
+    states = [
+        new_thread_state(game, network, 1, config.seed, thread) for config in ray.configs for thread in range(2)
+    ]
+    generators = [int(rng) for state in states for rng in state.rng]
     assert len(set(generators)) == len(generators) == 5 * 2 * 2
 
 
@@ -266,5 +268,5 @@ def test_real_trainers_end_up_alike() -> None:
     deliver(trainer)
     for weights in weights_of(ray):
         np.testing.assert_allclose(weights, trainer.weights(), rtol=1e-5, atol=1e-4)
-    seats = [actor.worker.trainer.seats[0] for actor in ray.actors]
-    assert len({tuple(seat.board.tolist()) for seat in seats}) == 3
+    states = [actor.worker.trainer.threads[0] for actor in ray.actors]
+    assert len({tuple(state.board.tolist()) for state in states}) == 3

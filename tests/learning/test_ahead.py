@@ -15,6 +15,7 @@ from tilesage.core.errors import InputError
 from tilesage.learning.ahead import make_ahead
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.cpu import CpuTrainer
+from tilesage.learning.rules import TC
 from tilesage.learning.runs import Run, train
 
 CORNERS = (0, 3, 12, 15)
@@ -77,7 +78,7 @@ def trained(start: str, threads: int = 1) -> CpuTrainer:
         threads=threads,
     )
     trainer = CpuTrainer(config)
-    trainer.begin_phase(coherent=True)
+    trainer.begin_phase(TC)
     trainer.tally = trainer.advance(config.moves, 10**9, 1.0)
     return trainer
 
@@ -106,7 +107,7 @@ def test_runs_with_several_stages_go_on(tmp_path: Path) -> None:
     for seed in range(12):
         folder = tmp_path / str(seed)
         run = train(replace(config, seed=seed), folder)
-        with_both += int((run.trainer.state()["seat0.origin"] == 2).any())
+        with_both += int((run.trainer.state()["thread0.origin"] == 2).any())
         Run.resume(folder, moves=30_000).train()
     assert with_both
 

@@ -11,7 +11,8 @@ from tilesage import games
 from tilesage.games import State
 from tilesage.learning import TrainConfig
 from tilesage.learning.cpu import CpuTrainer, take_in
-from tilesage.learning.rules import fresh_weights, promote_all
+from tilesage.learning.rules import TC
+from tilesage.learning.weights import fresh_weights, promote_all
 from tilesage.networks.ntuple import evaluator
 from tilesage.networks.patterns import AGES, parse_network
 
@@ -101,10 +102,10 @@ def test_soften_leaves_a_twentieth_of_both_sums() -> None:
     trainer = trainer_of(rule="tc")
     trainer.state()["memory"][:4] = [10, 40, -20, 20]
     trainer.state()["weights"][:2] = [5, 7]
-    trainer.begin_phase(True, soften=True)
+    trainer.begin_phase(TC, soften=True)
     np.testing.assert_allclose(trainer.state()["memory"][:4], [0.5, 2, -1, 1], rtol=1e-6)
     assert trainer.state()["weights"][:2].tolist() == [5, 7]
-    trainer.begin_phase(True)
+    trainer.begin_phase(TC)
     assert not trainer.state()["memory"].any()
     assert trainer.state()["weights"][:2].tolist() == [5, 7]
 

@@ -12,17 +12,11 @@ from tilesage.core.errors import InputError
 from tilesage.learning import Run, TrainConfig, make_trainer
 from tilesage.learning.config import MOST_ENTRIES, check_entries
 from tilesage.learning.cpu import CpuTrainer
-from tilesage.learning.rules import (
-    adjust,
-    adjust_coherently,
-    backward_target,
-    delayed_error,
-    history_of,
-    promote_all,
-    reader,
-)
+from tilesage.learning.rules import tc_update, td_update
 from tilesage.learning.schedules import parse_schedule
 from tilesage.learning.states import expectation
+from tilesage.learning.traces import backward_target, delayed_error, history_of
+from tilesage.learning.weights import promote_all, reader
 from tilesage.networks.ntuple import evaluator
 from tilesage.networks.patterns import parse_network
 
@@ -34,7 +28,7 @@ SMALL = "tiny"
 
 def test_td_moves_every_entry_by_rate_times_error() -> None:
     weights, entries = np.array([1, 2, 3, 4], F), np.array([0, 2, 2], np.uint32)
-    adjust(weights, np.zeros(2, F), entries, F(10), F(0.1))
+    td_update(weights, np.zeros(2, F), entries, F(10), F(0.1))
     assert weights.tolist() == [2, 2, 5, 4]  # an entry that is read twice moves twice
 
 
@@ -45,7 +39,7 @@ def test_tc_scales_by_how_well_errors_agree() -> None:
         (-5, 0.5, 5, 15),  # |10| / 10 of -0.5
         (3, 0.5 + 0.3 * 5 / 15, 8, 18),  # |5| / 15 of 0.3
     ):
-        adjust_coherently(weights, memory, entries, F(error), F(0.1))
+        tc_update(weights, memory, entries, F(error), F(0.1))
         assert weights[1] == pytest.approx(weight)
         assert memory[2:4].tolist() == [total, path]
     assert weights[[0, 2]].tolist() == [0, 0]
@@ -97,14 +91,14 @@ def test_expectations_equal_the_mean_over_all_outcomes(name: str) -> None:
     trainer = make_trainer(config)
     assert isinstance(trainer, CpuTrainer)
     trainer.advance(3000, 1 << 40, 0.1)
-    e, game, seat, weights = trainer.evaluator, trainer.game, trainer.seats[0], trainer.weights()
+    e, game, thread, weights = trainer.evaluator, trainer.game, trainer.threads[0], trainer.weights()
     expect = expectation(game, trainer.network)
     boards, auxes = (np.zeros(game.max_placements, np.uint64) for _ in range(2))
     shares, compared = np.zeros(game.max_placements), 0
     for _ in range(40):
         trainer.advance(1, 1 << 40, 0.0)
-        for k in range(int(seat.legal[0])):
-            after, aux = np.uint64(seat.afters[0, k]), np.uint64(seat.auxes[0, k])
+        for k in range(int(thread.legal[0])):
+            after, aux = np.uint64(thread.afters[0, k]), np.uint64(thread.auxes[0, k])
             mean = 0.0
             for i in range(game.rules.placements(after, aux, boards, auxes, shares)):
                 board, new_aux = np.uint64(boards[i]), np.uint64(auxes[i])
@@ -112,7 +106,7 @@ def test_expectations_equal_the_mean_over_all_outcomes(name: str) -> None:
                 if game.score_is_value:
                     gained = float(game.rules.value_of_board(board, new_aux) - game.rules.value_of_board(after, aux))
                 mean += float(shares[i]) * (gained + float(e.value(weights, board, new_aux)))
-            assert float(expect(weights, seat, 0, k)) == pytest.approx(mean, rel=1e-3, abs=0.01)
+            assert float(expect(weights, thread, 0, k)) == pytest.approx(mean, rel=1e-3, abs=0.01)
             compared += 1
     assert compared > 40
 

@@ -14,7 +14,8 @@ from tilesage.cluster.training import Learner
 from tilesage.core.compiler import Array
 from tilesage.learning import TrainConfig
 from tilesage.learning.cpu import ALONE, CpuTrainer
-from tilesage.learning.seat import NO_GAME, SLOTS
+from tilesage.learning.rules import TC
+from tilesage.learning.thread_state import NO_GAME, SLOTS
 
 NO_LIMIT = 1 << 40
 BACK = {"direction": "backward"}
@@ -23,7 +24,7 @@ STATES = {"of": "states", "network": "012"}  # few patterns: the twin tries ever
 
 def positions(trainer: CpuTrainer, thread: int = 0) -> list[slow.Position]:
     state = trainer.state()
-    return list(zip(state[f"seat{thread}.board"], state[f"seat{thread}.aux"]))
+    return list(zip(state[f"thread{thread}.board"], state[f"thread{thread}.aux"]))
 
 
 def together(trainer: CpuTrainer, twin: slow.SlowLearner, turns: int, rate: float) -> None:
@@ -34,7 +35,7 @@ def together(trainer: CpuTrainer, twin: slow.SlowLearner, turns: int, rate: floa
             made -= twin.turn(positions(trainer), rate)
         assert made == 0
         assert [slot.position for slot in twin.slots] == positions(trainer)
-        assert [slot.score for slot in twin.slots] == trainer.state()["seat0.score"].tolist()
+        assert [slot.score for slot in twin.slots] == trainer.state()["thread0.score"].tolist()
 
 
 def same(found: Array, expected: Array) -> None:
@@ -111,7 +112,7 @@ def test_phases_begin_with_fresh_coherence_and_soften_keeps_its_ratio() -> None:
     together(trainer, twin, 60, 0.1)
     for soften, rate in ((False, 1.0), (True, 0.5), (False, 1.0)):
         for learner in (trainer, twin):
-            learner.begin_phase(True, soften)
+            learner.begin_phase(TC, soften)
         together(trainer, twin, 60, rate)
         assert_learnt_alike(trainer, twin)
 
@@ -158,7 +159,7 @@ def test_learners_on_a_cluster_tell_what_moved_and_how_often() -> None:
 
 
 def lengths(trainer: CpuTrainer) -> list[list[int]]:
-    return [seat.length.tolist() for seat in trainer.seats]
+    return [thread.length.tolist() for thread in trainer.threads]
 
 
 def test_one_thread_begins_alone_then_all_move_alike() -> None:
@@ -174,7 +175,7 @@ def test_every_thread_plays_games_of_its_own() -> None:
     """No two generators are alike, under one seed or two, and no position comes up in two games."""
     config = TrainConfig(game="threes", network="tiny", rule="td", threads=3, seed=3, games=1)
     trainer, other = CpuTrainer(config), CpuTrainer(replace(config, seed=4))
-    generators = [int(rng) for seat in (*trainer.seats, *other.seats) for rng in seat.rng]
+    generators = [int(rng) for thread in (*trainer.threads, *other.threads) for rng in thread.rng]
     assert len(set(generators)) == len(generators) == 2 * 3 * SLOTS
     trainer.done = ALONE
     played: list[set[tuple[int, int]]] = [set() for _ in range(3 * SLOTS)]

@@ -13,30 +13,30 @@ from tilesage.learning.merge import Average, Changes, Copy, apply_changes
 SIZE = 10_000
 
 
-def new_copy(coherent: bool) -> Copy:
+def new_copy(by_sums: bool) -> Copy:
     weights = np.random.default_rng(1).normal(size=SIZE).astype(np.float32)
-    return Copy(weights, np.zeros(2 * SIZE if coherent else SIZE, np.float32), coherent, threads=2)
+    return Copy(weights, np.zeros(2 * SIZE if by_sums else SIZE, np.float32), by_sums, threads=2)
 
 
 def teach(copy: Copy, entries: Array, steps: Array, visits: Array) -> None:
     """What a trainer does to a copy's arrays."""
     copy.weights[entries] += steps
-    if copy.coherent:
+    if copy.by_sums:
         copy.memory[2 * entries] += steps
         copy.memory[2 * entries + 1] += visits
     else:
         copy.memory[entries] += visits
 
 
-@pytest.mark.parametrize("coherent", [False, True])
-def test_only_touched_entries_travel(coherent: bool) -> None:
-    copy = new_copy(coherent)
+@pytest.mark.parametrize("by_sums", [False, True])
+def test_only_touched_entries_travel(by_sums: bool) -> None:
+    copy = new_copy(by_sums)
     teach(copy, np.array([7, 5000, 9999]), np.float32([1, -2, 0.5]), np.float32([1, 4, 2]))
     changes = copy.collect(0)
     assert changes.entries.tolist() == [7, 5000, 9999]
     np.testing.assert_allclose(changes.moved, [1, -2, 0.5], rtol=1e-6)
     assert changes.visits.tolist() == [1, 4, 2]
-    assert changes.bytes == 3 * (16 if coherent else 12)
+    assert changes.bytes == 3 * (16 if by_sums else 12)
     assert len(copy.collect(1).entries) == 0
 
 
@@ -51,13 +51,13 @@ def test_changes_are_weighted_by_visits() -> None:
     assert common.visits.tolist() == [4, 7]
 
 
-@pytest.mark.parametrize("coherent", [False, True])
+@pytest.mark.parametrize("by_sums", [False, True])
 @settings(max_examples=20)
 @given(seed=st.integers(0, 2**32), copies=st.integers(1, 4), delay=st.integers(0, 2))
-def test_all_copies_end_up_alike(coherent: bool, seed: int, copies: int, delay: int) -> None:
+def test_all_copies_end_up_alike(by_sums: bool, seed: int, copies: int, delay: int) -> None:
     """Whatever was learnt while changes were under way, once all have come back every copy is the common one."""
     random = np.random.default_rng(seed)
-    team, average = [new_copy(coherent) for _ in range(copies)], Average(SIZE, coherent, threads=2)
+    team, average = [new_copy(by_sums) for _ in range(copies)], Average(SIZE, by_sums, threads=2)
     weights, memory = team[0].weights.copy(), team[0].memory.copy()
     under_way: list[tuple[int, Changes]] = []
     for number in range(4):
@@ -67,13 +67,13 @@ def test_all_copies_end_up_alike(coherent: bool, seed: int, copies: int, delay: 
             entries = random.choice(SIZE, 300, replace=False)
             teach(copy, entries, random.normal(size=300).astype(np.float32), random.integers(1, 9, 300))
         common = average.of([copy.collect(number) for copy in team])
-        apply_changes(weights, memory, common, coherent)
+        apply_changes(weights, memory, common, by_sums)
         under_way.append((number, common))
     for copy in team:
         for late in under_way[3 - delay :]:
             copy.absorb(*late)
         np.testing.assert_allclose(copy.weights, weights, atol=1e-5)
-        if coherent:
+        if by_sums:
             np.testing.assert_allclose(copy.memory, memory, atol=1e-4)
         assert not copy.sent
         assert len(copy.collect(9).entries) == 0

@@ -8,6 +8,7 @@ import pytest
 
 from tilesage.learning import Run, Tally, TrainConfig
 from tilesage.learning.cpu import CpuTrainer
+from tilesage.learning.rules import UpdateRule
 
 MOVES, STEP = 4000, 40
 
@@ -19,8 +20,8 @@ class Recording(CpuTrainer):
 
     def __init__(self, config: TrainConfig) -> None:
         self.made = 0
-        self.rates: list[tuple[float, bool, float]] = []  # share of the run done, learns by TC, rate
-        self.phases: list[tuple[float, bool, bool]] = []  # share done, coherent, softened
+        self.rates: list[tuple[float, str, float]] = []  # share of the run done, rule, rate
+        self.phases: list[tuple[float, str, bool]] = []  # share done, rule, softened
         self.looks: list[float] = []  # share done when the weights were taken into their mean
         super().__init__(config)
 
@@ -28,14 +29,14 @@ class Recording(CpuTrainer):
         return self.made / (self.config.moves or 1)
 
     def advance(self, moves: int, games: int, rate: float) -> Tally:
-        self.rates.append((self.share(), self.coherent, rate))
+        self.rates.append((self.share(), self.rule.name, rate))
         tally = super().advance(moves, games, rate)
         self.made += tally.moves
         return tally
 
-    def begin_phase(self, coherent: bool, soften: bool = False) -> None:
-        self.phases.append((self.share(), coherent, soften))
-        super().begin_phase(coherent, soften)
+    def begin_phase(self, rule: UpdateRule, soften: bool = False) -> None:
+        self.phases.append((self.share(), rule.name, soften))
+        super().begin_phase(rule, soften)
 
     def average(self, afresh: bool = False) -> None:
         self.looks.append(self.share())
@@ -61,12 +62,12 @@ def td_then_tc(done: float) -> float:
 
 def test_every_phase_runs_its_rate_from_end_to_end() -> None:
     trainer, lines = recorded(phases="td:0.1>0:0.5,tc:1>0.1:0.5")
-    for done, coherent, rate in trainer.rates:
+    for done, rule, rate in trainer.rates:
         assert rate == pytest.approx(td_then_tc(done), abs=1e-9)
-        assert coherent == (done >= 0.5)
+        assert rule == ("tc" if done >= 0.5 else "td")
     assert trainer.rates[0][2] == 0.1
     (_, first, _), (begun, second, softened) = trainer.phases
-    assert (first, second, softened) == (False, True, False)
+    assert (first, second, softened) == ("td", "tc", False)
     assert 0.5 <= begun <= 0.5 + STEP / MOVES
     for done, rate in lines:  # a line that ends a phase still belongs to it
         assert rate == pytest.approx(td_then_tc(done), abs=1e-9) or (rate == 0 and 0.5 <= done <= begun)
@@ -74,7 +75,7 @@ def test_every_phase_runs_its_rate_from_end_to_end() -> None:
 
 def test_a_plain_rate_runs_over_the_whole_run() -> None:
     trainer, lines = recorded(rule="td", rate="0.4>0.2,0.1@0.5,0.1>0@0.75")
-    assert not any(coherent for _, coherent, _ in trainer.rates)
+    assert {rule for _, rule, _ in trainer.rates} == {"td"}
     for done, rate in [(done, rate) for done, _, rate in trainer.rates] + lines:
         by_hand = 0.4 - 0.4 * done if done < 0.5 else 0.1 if done < 0.75 else max(0.0, 0.4 * (1 - done))
         assert rate == pytest.approx(by_hand, abs=1e-9)
@@ -82,17 +83,17 @@ def test_a_plain_rate_runs_over_the_whole_run() -> None:
 
 def test_soften_goes_on_where_tc_was() -> None:
     trainer, _ = recorded(phases="tc:1:0.25,soften:0.5>0.05:0.5,td:0.1:0.25")
-    assert [(coherent, softened) for _, coherent, softened in trainer.phases] == [
-        (True, False),
-        (True, True),
-        (False, False),
+    assert [(rule, softened) for _, rule, softened in trainer.phases] == [
+        ("tc", False),
+        ("tc", True),
+        ("td", False),
     ]
     for (begun, _, _), share in zip(trainer.phases, (0, 0.25, 0.75)):
         assert share <= begun <= share + (STEP + 1) / MOVES
-    for done, coherent, rate in trainer.rates:
+    for done, rule, rate in trainer.rates:
         by_hand = 1 if done < 0.25 else 0.5 - 0.9 * (done - 0.25) if done < 0.75 else 0.1
         assert rate == pytest.approx(by_hand, rel=1e-9)
-        assert coherent == (done < 0.75)
+        assert rule == ("tc" if done < 0.75 else "td")
 
 
 def test_weights_are_averaged_nine_times_from_85_percent_on() -> None:

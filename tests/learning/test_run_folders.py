@@ -17,7 +17,9 @@ import pytest
 
 from tilesage.learning import Run, TrainConfig, cpu, read_metrics, runs
 from tilesage.learning.cpu import CpuTrainer
-from tilesage.learning.seat import NO_GAME, TILES, Seat
+from tilesage.learning.registry import get
+from tilesage.learning.rules import UpdateRule
+from tilesage.learning.thread_state import NO_GAME, TILES, ThreadState
 from tilesage.learning.trainer import Tally
 from tilesage.networks.files import load_model, map_tensor, read_header, size_of, write_tensors
 
@@ -29,7 +31,7 @@ class Scripted:
     """A trainer whose n-th step is ten games with the n-th of these means; all weights become n."""
 
     stride = 1000
-    coherent = False
+    rule = get("td")
 
     def __init__(self, config: TrainConfig, means: list[int]) -> None:
         self.config, self.means, self.step = config, means, 0
@@ -40,7 +42,7 @@ class Scripted:
         self.step += 1
         return Tally(games=10, moves=1000, points=10 * mean, best=mean, seconds=1.0)
 
-    def begin_phase(self, coherent: bool, soften: bool = False) -> None: ...
+    def begin_phase(self, rule: UpdateRule, soften: bool = False) -> None: ...
 
     def average(self, afresh: bool = False) -> None: ...
 
@@ -181,14 +183,14 @@ def test_a_stopped_and_resumed_run_equals_a_straight_one(
     run = Run.begin(config, tmp_path / "stopped", make=one_after_another)
 
     assert isinstance(run.trainer, CpuTrainer)
-    seats = run.trainer.seats
+    threads = run.trainer.threads
 
     def stop_early(line: object, progress: object) -> None:
-        run.stopping = run.progress.games > 50 and (config.game == "2048" or bool(seats[0].gain.any()))
+        run.stopping = run.progress.games > 50 and (config.game == "2048" or bool(threads[0].gain.any()))
 
     run.train(stop_early)
     assert 50 < run.progress.games < 150
-    assert all((seat.length > 0).any() for seat in seats)
+    assert all((thread.length > 0).any() for thread in threads)
     Run.resume(tmp_path / "stopped", make=one_after_another).train()
     weights = [load_model(tmp_path / which / "last.safetensors").weights for which in ("straight", "stopped")]
     assert np.array_equal(*weights)
@@ -209,23 +211,23 @@ def test_a_restored_trainer_holds_every_number_of_the_stored_one(
     for _ in range(2):
         stored.advance(60 * config.threads, 100, 1.0)
         stored.average()
-    while config.game != "2048" and not stored.seats[0].gain.any():  # until a new tile has just brought points
+    while config.game != "2048" and not stored.threads[0].gain.any():  # until a new tile has just brought points
         stored.advance(1, 100, 1.0)
     path = tmp_path / "state.safetensors"
     write_tensors(path, stored.state(), {"format": "test"})
     header, _, start = read_header(path, "test")
     fresh.restore({part: map_tensor(path, tensor, start) for part, tensor in header.items()})
-    assert len(fresh.seats) == len(stored.seats) == config.threads
-    for ours, theirs in zip(fresh.seats, stored.seats, strict=True):
+    assert len(fresh.threads) == len(stored.threads) == config.threads
+    for ours, theirs in zip(fresh.threads, stored.threads, strict=True):
         assert (theirs.length != NO_GAME).all()
         assert theirs.score.any()
         assert theirs.gain.any() == (config.game != "2048")
-        different = {f for f in Seat._fields if not np.array_equal(getattr(ours, f), getattr(theirs, f))}
+        different = {f for f in ThreadState._fields if not np.array_equal(getattr(ours, f), getattr(theirs, f))}
         assert different <= NOT_KEPT
     assert np.array_equal(fresh.memory, stored.memory)
     assert np.array_equal(fresh.mean, stored.mean, equal_nan=True)
     assert not np.array_equal(fresh.mean, fresh._weights, equal_nan=True)
-    assert (fresh.done, fresh.averaged, fresh.coherent) == (stored.done, 2, True)
+    assert (fresh.done, fresh.averaged, fresh.rule.name) == (stored.done, 2, "tc")
     assert fresh.done >= 120 * config.threads
     for trainer in (stored, fresh):
         trainer.advance(60 * config.threads, 100, 1.0)
@@ -302,13 +304,13 @@ def test_ctrl_c_waits_for_the_threads(tmp_path: Path, monkeypatch: pytest.Monkey
     working: set[int] = set()
     at_work: list[int] = []
 
-    def pressing(seat: Seat, rate: float, moves: int, games: int) -> None:
-        working.add(id(seat))
+    def pressing(thread: ThreadState, rate: float, moves: int, games: int) -> None:
+        working.add(id(thread))
         if both.wait() == 0:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         noticed.wait()  # by the main thread, which then waits for both, or does not
-        work(seat, rate, 1000, games)
-        working.discard(id(seat))
+        work(thread, rate, 1000, games)
+        working.discard(id(thread))
 
     def looking() -> None:
         at_work.append(len(working))

@@ -19,7 +19,7 @@ from tilesage.cli import main
 from tilesage.core.errors import InputError
 from tilesage.learning import Run, TrainConfig, cpu, read_metrics, runs
 from tilesage.learning.cpu import CpuTrainer
-from tilesage.learning.seat import GAMES, Seat
+from tilesage.learning.thread_state import GAMES, ThreadState
 from tilesage.learning.trainer import Tally
 from tilesage.networks import load_model
 
@@ -193,7 +193,7 @@ def test_a_later_end_after_such_a_kill_does_not_bring_back_another_rate(tmp_path
     Run.resume(folder, games=800, phases="tc:0.5:1").close()
     run = Run.resume(folder, games=1600)
     run.step()
-    assert not run.trainer.coherent  # half of its time has been TD's, and still is
+    assert run.trainer.rule.name == "td"  # half of its time has been TD's, and still is
     assert run.config.phase_list[0].rate_at(run.done) == pytest.approx(0.06)
     run.close()
 
@@ -247,7 +247,7 @@ def test_a_plain_run_goes_on_with_phases(tmp_path: Path) -> None:
     folder = finished(tmp_path / "run")
     Run.resume(folder, games=1200, phases="tc:1:0.66,soften:0.5:0.34").train()
     assert [line["rate"] for line in read_metrics(folder)[9:]] == [1, 1, 0.5]
-    assert [phase.rule for phase in TrainConfig.read(folder / "run.toml").phase_list] == ["td", "tc", "soften"]
+    assert [phase.name for phase in TrainConfig.read(folder / "run.toml").phase_list] == ["td", "tc", "soften"]
 
 
 @pytest.mark.parametrize(
@@ -279,9 +279,9 @@ def test_two_threads_share_the_games_of_every_block(tmp_path: Path, monkeypatch:
     parts: list[list[int]] = []
     collect = CpuTrainer._collect
 
-    def counting(trainer: CpuTrainer, seats: list[Seat]) -> Tally:
-        parts.append([int(seat.tally[GAMES]) for seat in seats])
-        return collect(trainer, seats)
+    def counting(trainer: CpuTrainer, threads: list[ThreadState]) -> Tally:
+        parts.append([int(thread.tally[GAMES]) for thread in threads])
+        return collect(trainer, threads)
 
     monkeypatch.setattr(CpuTrainer, "_collect", counting)
     folder = finished(tmp_path / "run", replace(CONFIG, threads=2))

@@ -8,7 +8,7 @@ import pytest
 from tilesage.learning import Tally, TrainConfig
 from tilesage.learning.ahead import make_ahead
 from tilesage.learning.cpu import CpuTrainer
-from tilesage.learning.seat import SLOTS
+from tilesage.learning.thread_state import SLOTS
 
 NO_LIMIT = 1 << 40
 Note = tuple[int, int, int]  # board, aux, score
@@ -22,7 +22,7 @@ class SlowStarts:
         self.ahead = make_ahead(trainer.game, trainer.network.stages)
         self.known = Tally()
         self.given = [0] * SLOTS
-        self.here = [self.begin(g, trainer.seats[0].rng[g])[0] for g in range(SLOTS)]
+        self.here = [self.begin(g, trainer.threads[0].rng[g])[0] for g in range(SLOTS)]
 
     def ended(self, g: int) -> None:
         board, _, score = self.here[g]
@@ -49,18 +49,18 @@ class SlowStarts:
 def test_games_begin_where_they_should_and_count_if_they_began_afresh(game: str, start: str) -> None:
     stages = "" if start == "fresh" else "1024" if game == "2048" else "384"
     trainer = CpuTrainer(TrainConfig(game=game, network="tiny", start=start, stages=stages, threads=1, games=1))
-    seat, total, slow = trainer.seats[0], Tally(), SlowStarts(trainer)
+    thread, total, slow = trainer.threads[0], Tally(), SlowStarts(trainer)
     for _ in range(4000):
-        rngs, lengths = seat.rng.copy(), np.maximum(seat.length, 0)
+        rngs, lengths = thread.rng.copy(), np.maximum(thread.length, 0)
         total.add(trainer.advance(1, NO_LIMIT, 1.0))
         for g in range(SLOTS):
-            now = int(seat.board[g]), int(seat.aux[g]), int(seat.score[g])
-            if seat.length[g] != lengths[g] + 1:
+            now = int(thread.board[g]), int(thread.aux[g]), int(thread.score[g])
+            if thread.length[g] != lengths[g] + 1:
                 slow.ended(g)
                 begun, rng = slow.begin(g, rngs[g])
-                assert seat.origin[g] == slow.given[g]
-                if seat.length[g] == 0:
-                    assert (now, seat.rng[g]) == (begun, rng)
+                assert thread.origin[g] == slow.given[g]
+                if thread.length[g] == 0:
+                    assert (now, thread.rng[g]) == (begun, rng)
             slow.here[g] = now
     for name in ("games", "replays", "points", "best"):
         assert getattr(total, name) == getattr(slow.known, name)

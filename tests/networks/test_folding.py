@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tilesage import games
 from tilesage.core.errors import InputError
 from tilesage.games import State
+from tilesage.learning.rules import TC
 from tilesage.networks.files import Model, load_model, read_header, save_model, write_tensors
 from tilesage.networks.folding import SMALLEST_HOLE, make_fold
 from tilesage.networks.ntuple import evaluator
@@ -113,12 +114,11 @@ def test_a_folded_network_learns() -> None:
     from tilesage.evaluation.evaluate import evaluate
     from tilesage.learning.config import TrainConfig
     from tilesage.learning.cpu import CpuTrainer
-    from tilesage.networks.files import Model
     from tilesage.search.agents import make_agent
 
     config = TrainConfig(network="012,0123,0145", fold="256", rule="tc", decay=0.5, games=3000, threads=1)
     trainer = CpuTrainer(config)
-    trainer.begin_phase(coherent=True)
+    trainer.begin_phase(TC)
     tally = trainer.advance(moves=10**9, games=3000, rate=1.0)
     assert tally.games >= 3000
     model = Model(GAME, config.the_network, trainer.weights())

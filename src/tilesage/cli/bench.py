@@ -79,9 +79,9 @@ def _training(rule: str, decay: float, threads: int, seconds: float) -> float:
     from tilesage.learning.config import TrainConfig
     from tilesage.learning.cpu import CpuTrainer
 
-    trainer = CpuTrainer(TrainConfig(rule=rule, decay=decay, threads=threads))  # type: ignore[arg-type]
+    trainer = CpuTrainer(TrainConfig(rule=rule, decay=decay, threads=threads))
     trainer.warm_up()
-    rate, moves = 0.1 if rule == "td" else 1.0, 0
+    rate, moves = trainer.config.phase_list[0].rate_at(0), 0
     for _ in range(2):
         begin, moves = time.perf_counter(), 0
         while time.perf_counter() - begin < seconds:

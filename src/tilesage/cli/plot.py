@@ -12,7 +12,7 @@ from tilesage import games
 from tilesage.app.plots import Curve, plot_curves
 from tilesage.cli.flags import MaybePath, MaybeText, MaybeWhole, say
 from tilesage.core.errors import InputError
-from tilesage.learning.config import TrainConfig
+from tilesage.learning.config import settings_in
 
 
 @dataclass
@@ -64,7 +64,7 @@ def run(command: Command) -> int:
 def tile_of(folder: Path, wanted: int | None) -> int:
     """The tile that is wanted, or that people ask for first in this run's game."""
     path = folder / "run.toml"
-    game = games.get(TrainConfig.read(path).game if path.exists() else games.DEFAULT_GAME)
+    game = games.get(settings_in(path).get("game", games.DEFAULT_GAME) if path.exists() else games.DEFAULT_GAME)
     tiles = game.tiles[game.goal - 1 :]  # of which the metrics tell
     if wanted is not None and wanted not in tiles:
         raise InputError(f"--tile {wanted} is none of {', '.join(map(str, tiles))}")

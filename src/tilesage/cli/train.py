@@ -16,7 +16,8 @@ import tyro
 from tilesage import games
 from tilesage.cli.flags import MaybePath, MaybeText, program, say, write_json
 from tilesage.core.errors import InputError
-from tilesage.learning.config import TrainConfig
+from tilesage.learning import registry
+from tilesage.learning.config import TrainConfig, rules_in, settings_in
 
 if TYPE_CHECKING:
     from tilesage.learning.runs import Maker, Progress, Run
@@ -145,7 +146,8 @@ def go_on(command: Command, make: Maker) -> Run:
     assert command.resume is not None
     config, plain, folder = command.config, TrainConfig(game=""), command.resume
     given = [field.name for field in fields(config) if getattr(config, field.name) != getattr(plain, field.name)]
-    settled = [name.replace("_", "-") for name in given if name not in (*RESUMED, "game")]
+    own = ("game", "rule") if ":" in config.rule else ("game",)  # those from outside are known by being named here
+    settled = [name.replace("_", "-") for name in given if name not in (*RESUMED, *own)]
     if settled:
         raise InputError(
             f"--resume goes on as the run began, so --{settled[0]} does not go with it: "
@@ -154,9 +156,14 @@ def go_on(command: Command, make: Maker) -> Run:
     game, path = command.name or config.game, folder / "run.toml"
     if game:
         games.get(game)  # one in a file of its own is known from here on
-    learnt = TrainConfig.read(path).game if game and path.exists() else game
-    if learnt != game:
+    settings = settings_in(path) if (game or "rule" in own) and path.exists() else {}
+    learnt = settings.get("game", game)
+    if game and learnt != game:
         raise InputError(f"{folder} learns {learnt}, not {game}")
+    if "rule" in own:
+        if config.rule not in rules_in(settings):
+            raise InputError(f"{folder} does not learn by the rule {config.rule}")
+        registry.get(config.rule)
     return Run.resume(folder, config.games, config.moves, config.seconds, command.checkpoint, make, config.phases)
 
 

@@ -22,9 +22,10 @@ from tilesage.core.compiler import Array
 from tilesage.core.errors import InputError
 from tilesage.learning.config import TrainConfig, check_entries
 from tilesage.learning.merge import Average, Changes, Copy, apply_changes
-from tilesage.learning.rules import fresh_weights
+from tilesage.learning.rules import UpdateRule
 from tilesage.learning.runs import Maker
 from tilesage.learning.trainer import Tally, Trainer, make_trainer
+from tilesage.learning.weights import fresh_weights
 from tilesage.networks.ntuple import evaluator
 
 MERGE_SECONDS = 5.0
@@ -51,11 +52,12 @@ class Learner:
         check_build(wanted)
         self.trainer: Trainer = make_trainer(config)
         self.threads = config.threads
-        self.coherent = config.phase_list[0].coherent
-        if not self.coherent:
+        rule = config.phase_list[0].rule
+        self.by_sums = rule.merging == "sums"
+        if not self.by_sums:
             count_visits = getattr(self.trainer, "count_visits", None)
             if count_visits is None:
-                raise InputError(f"--rule td on {config.device} is for one machine: on Ray take --rule tc")
+                raise InputError(f"--rule {rule.name} on {config.device} is for one machine: on Ray take --rule tc")
             count_visits()
         self.state = self.trainer.state()
         self.live = np.shares_memory(self.state["weights"], self.trainer.state()["weights"])
@@ -67,9 +69,9 @@ class Learner:
     def begin(self, weights: Array, memory: Array) -> None:
         """Start from the common copy."""
         np.copyto(self.state["weights"], weights)
-        if self.coherent:
+        if self.by_sums:
             np.copyto(self.state["memory"], memory)
-        self.copy = Copy(self.state["weights"], self.state["memory"], self.coherent, self.threads)
+        self.copy = Copy(self.state["weights"], self.state["memory"], self.by_sums, self.threads)
         self._push()
 
     def learn(
@@ -144,11 +146,12 @@ class RayTrainer:
     def __init__(self, ray: Any, config: TrainConfig, nodes: int, merge_seconds: float = MERGE_SECONDS) -> None:
         check_settings(config, nodes, merge_seconds)
         self.ray, self.config, self.nodes, self.merge_seconds = ray, config, nodes, merge_seconds
-        self.coherent = config.phase_list[0].coherent
+        self.rule = config.phase_list[0].rule
+        self.by_sums = self.rule.merging == "sums"
         network, known = config.the_network, evaluator(config.the_game, config.the_network)
         self._weights = fresh_weights(known.size, network, known.entries, config.optimism)
-        self.memory = np.zeros(2 * known.size if self.coherent else 2, np.float32)
-        self.merger = Average(known.size, self.coherent, config.threads)
+        self.memory = np.zeros(2 * known.size if self.by_sums else 2, np.float32)
+        self.merger = Average(known.size, self.by_sums, config.threads)
         self.actor = ray.remote(num_cpus=config.threads, num_gpus=int(config.device == "cuda"))(Learner)
         self.learners: list[RemoteLearner] = []
         self.starting: list[RemoteLearner] = []
@@ -279,7 +282,7 @@ class RayTrainer:
     def _merge(self, reports: list[Report]) -> None:
         begin = time.perf_counter()
         common = self.merger.of(report.changes for report in reports)
-        apply_changes(self._weights, self.memory, common, self.coherent)
+        apply_changes(self._weights, self.memory, common, self.by_sums)
         self.common[self.merged_round] = (self.ray.put(common), common.bytes)
         self.merged = self.merged_round + 1
         self.traffic.up += sum(report.changes.bytes for report in reports)
@@ -292,7 +295,7 @@ class RayTrainer:
         """The round whose reports are being merged: the last that nobody is in."""
         return self.round - 2 if self.running else self.round - 1
 
-    def begin_phase(self, coherent: bool, soften: bool = False) -> None:
+    def begin_phase(self, rule: UpdateRule, soften: bool = False) -> None:
         """Refused: phases are for one machine."""
         raise InputError("--phases is for one machine: on Ray train with one rule, then go on from its model")
 
@@ -329,6 +332,9 @@ def check_settings(config: TrainConfig, nodes: int, merge_seconds: float) -> Non
         raise InputError("--nodes is a whole number from 1 on, --merge-seconds a time above 0")
     if config.phases:
         raise InputError("--phases is for one machine: on Ray train with one rule, then go on from its model")
+    rule = config.phase_list[0].rule
+    if not rule.merging:
+        raise InputError(f"--rule {rule.name} is for one machine: it does not say how its copies are merged")
     check_entries(evaluator(config.the_game, config.the_network).size)
     if config.stages:
         raise InputError("--stages is for one machine: unlearnt entries of later stages cannot be averaged")

@@ -15,8 +15,10 @@ from tilesage.gpu.learner import MOST_GAMES, STEPS_A_GRAPH, Learner
 from tilesage.gpu.machine import SIMULATED, cuda
 from tilesage.gpu.steps import Lesson
 from tilesage.learning.config import TrainConfig
-from tilesage.learning.rules import fresh_weights, promote_all
+from tilesage.learning.registry import as_array, from_array
+from tilesage.learning.rules import UpdateRule
 from tilesage.learning.trainer import SOFTNESS, TOO_LARGE, Tally
+from tilesage.learning.weights import fresh_weights, promote_all
 from tilesage.networks.ntuple import evaluator
 
 GAMES_IN_FLIGHT = 1 << 15
@@ -32,9 +34,9 @@ class GpuTrainer:
         self.config = config
         self.game, self.network = config.the_game, config.the_network
         self.evaluator = evaluator(self.game, self.network)
-        self.coherent = config.phase_list[0].coherent
+        self.rule = config.phase_list[0].rule
         self.done = self.steps = 0
-        check_memory(self.evaluator.size, any(phase.coherent for phase in config.phase_list), config.average)
+        check_memory(self.evaluator.size, any(phase.rule.gpu == "tc" for phase in config.phase_list), config.average)
         self.learner = self._new_learner(
             fresh_weights(self.evaluator.size, self.network, self.evaluator.entries, config.optimism)
         )
@@ -45,7 +47,7 @@ class GpuTrainer:
             self.game,
             self.evaluator,
             of_states=self.config.of == "states",
-            coherence=self.coherent,
+            coherence=self.rule.gpu == "tc",
             ahead=self.config.start == "ahead",
             history=self.config.history,
             decay=self.config.trace,
@@ -93,15 +95,15 @@ class GpuTrainer:
         tally.tiles[: len(found["tiles"])] = found["tiles"]
         return tally
 
-    def begin_phase(self, coherent: bool, soften: bool = False) -> None:
-        """A new rule with fresh coherence; or the same with softened coherence, from the mean of the weights."""
+    def begin_phase(self, rule: UpdateRule, soften: bool = False) -> None:
+        """A new rule with fresh memory; or the same with softened memory, from the mean of the weights."""
         if self.config.average:
             self.learner.use_average()
-        if soften and coherent and self.coherent:
+        if soften:
             self.learner.soften(SOFTNESS)
             return
         games, weights = self.learner.host_games(), self.learner.host_weights()
-        self.coherent = coherent
+        self.rule = rule
         del self.learner  # its memory goes back before the next one takes its own
         self.learner = self._new_learner(weights)
         self.learner.set_games(games)
@@ -118,9 +120,9 @@ class GpuTrainer:
 
     def state(self) -> dict[str, Array]:
         learner = self.learner
-        counts = [self.done, self.coherent, self.steps, learner.averaged]
-        found = {"weights": learner.host_weights(), "done": np.array(counts, np.int64)}
-        if self.coherent:
+        counts = [self.done, self.steps, learner.averaged]
+        found = {"weights": learner.host_weights(), "done": np.array(counts, np.int64), "rule": as_array(self.rule)}
+        if self.learner.lesson.coherence:
             found["memory"] = learner.host_memory()
         if learner.averaged:
             found["mean"] = learner.host_weights(averaged=True)
@@ -129,11 +131,12 @@ class GpuTrainer:
     def restore(self, state: Mapping[str, Array]) -> None:
         if "games.boards" not in state:
             raise InputError("this run was trained on the CPU: resume it there, or start a new one from its model")
-        self.done, coherent, self.steps, averaged = (int(x) for x in state["done"])
-        if bool(coherent) != self.coherent:
-            self.begin_phase(bool(coherent))
+        self.done, self.steps, averaged = (int(x) for x in state["done"])
+        rule = from_array(state["rule"])
+        if rule.name != self.rule.name:
+            self.begin_phase(rule)
         self.learner.set_weights(np.asarray(state["weights"]))
-        if self.coherent:
+        if self.learner.lesson.coherence:
             self.learner.set_memory(np.asarray(state["memory"]))
         if averaged:
             self.learner.set_average(np.asarray(state["mean"]), averaged)
@@ -165,9 +168,9 @@ def check_supported(config: TrainConfig) -> None:
         raise InputError(f"--flight is at most {MOST_GAMES} games, not {config.flight}")
 
 
-def check_memory(weights: int, coherent: bool, averaged: bool) -> None:
+def check_memory(weights: int, coherence: bool, averaged: bool) -> None:
     """Refuse what does not fit into the GPU, before taking it."""
-    needed = weights * (4 + (16 if coherent else 8) + (4 if averaged else 0) + 8)
+    needed = weights * (4 + (16 if coherence else 8) + (4 if averaged else 0) + 8)
     if SIMULATED:
         return
     free, _ = cuda.current_context().get_memory_info()

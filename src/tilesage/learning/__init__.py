@@ -1,8 +1,9 @@
 """How values get better: temporal-difference learning, its trainer on the CPU, and the folders of its runs.
 
 In come the settings of a run (`TrainConfig`); out go weights, metrics and checkpoints. rules.py has the updates of TD
-and TC, forward.py and backward.py the loops that play and learn, runs.py what lies on disk. The names below are
-imported when first used: the settings of a run are known without the compiler.
+and TC (`td_update`, `tc_update`), registry.py finds a rule by its name, traces.py says how far back errors reach.
+forward.py, states.py and backward.py have the loops that play and learn, cpu.py the trainer, runs.py what lies on
+disk. The names below are imported when first used: the settings of a run are known without the compiler.
 """
 
 from __future__ import annotations
@@ -13,10 +14,21 @@ from tilesage.core.lazy import lazily
 
 if TYPE_CHECKING:
     from tilesage.learning.config import TrainConfig
+    from tilesage.learning.rules import UpdateRule
     from tilesage.learning.runs import Run, begin_training, read_metrics, train
     from tilesage.learning.trainer import Tally, Trainer, make_trainer
 
-__all__ = ["Run", "Tally", "TrainConfig", "Trainer", "begin_training", "make_trainer", "read_metrics", "train"]
+__all__ = [
+    "Run",
+    "Tally",
+    "TrainConfig",
+    "Trainer",
+    "UpdateRule",
+    "begin_training",
+    "make_trainer",
+    "read_metrics",
+    "train",
+]
 __getattr__ = lazily(
     __name__,
     {
@@ -24,6 +36,7 @@ __getattr__ = lazily(
         "Tally": ".trainer",
         "TrainConfig": ".config",
         "Trainer": ".trainer",
+        "UpdateRule": ".rules",
         "begin_training": ".runs",
         "make_trainer": ".trainer",
         "read_metrics": ".runs",

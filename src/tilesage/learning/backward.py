@@ -2,100 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
 from tilesage.core.compiler import Array, compiled
 from tilesage.games.game import Game
-from tilesage.learning.parts import NONE, Parts, chooser, parts
-from tilesage.learning.rules import adjust, adjust_coherently, backward_target
-from tilesage.learning.seat import GAMES, MOVES, NO_GAME, SLOTS, Seat
+from tilesage.learning.rules import UpdateRule
 from tilesage.learning.states import expectation
+from tilesage.learning.steps import NONE, Steps, Train, greedy_choice, steps_for
+from tilesage.learning.thread_state import GAMES, MOVES, NO_GAME, SLOTS, ThreadState
+from tilesage.learning.traces import backward_target
 from tilesage.networks.ntuple import evaluator
 from tilesage.networks.patterns import Network
 
 
-def sweep_back(part: Parts, coherent: bool) -> Callable[..., Any]:
-    """`sweep(weights, memory, seat, g, length, target, rate, decay)`: learn along a path, from its end."""
-    locate, total_of, own = part.locate, part.total_of, part.own
-    learn = adjust_coherently if coherent else adjust
+class LearnBackward(Protocol):
+    """Learn along the path of slot g, from its end, of which `target` is what it turned out to be worth."""
 
-    @compiled
-    def sweep(
+    def __call__(
+        self,
         weights: Array,
         memory: Array,
-        seat: Seat,
+        thread: ThreadState,
+        g: int,
+        length: int,
+        target: np.float32,
+        rate: np.float32,
+        decay: np.float32,
+    ) -> None: ...
+
+
+def backward_pass(steps: Steps, rule: UpdateRule) -> LearnBackward:
+    find_entries, value_of, promote, update = steps.find_entries, steps.value_of, steps.promote, rule.update
+
+    @compiled
+    def learn_backward(
+        weights: Array,
+        memory: Array,
+        thread: ThreadState,
         g: int,
         length: int,
         target: np.float32,
         rate: np.float32,
         decay: np.float32,
     ) -> None:
-        boards, auxes, rewards = seat.path_boards[g], seat.path_auxes[g], seat.path_rewards[g]
+        boards, auxes, rewards = thread.path_boards[g], thread.path_auxes[g], thread.path_rewards[g]
         if length > 0:
-            locate(weights, boards[length - 1], auxes[length - 1], seat.ring[g, (length - 1) % 2])
+            find_entries(weights, boards[length - 1], auxes[length - 1], thread.ring[g, (length - 1) % 2])
         for t in range(length - 1, -1, -1):
-            entries = seat.ring[g, t % 2]
+            entries = thread.ring[g, t % 2]
             if t > 0:  # ask for the next ones while these are used
-                locate(weights, boards[t - 1], auxes[t - 1], seat.ring[g, (t - 1) % 2])
-            error = target - total_of(weights, entries)
-            own(weights, entries)
-            learn(weights, memory, entries, error, rate)
-            seat.worst[0] = max(seat.worst[0], abs(error))
-            target = backward_target(rewards[t], target, total_of(weights, entries), decay)
+                find_entries(weights, boards[t - 1], auxes[t - 1], thread.ring[g, (t - 1) % 2])
+            error = target - value_of(weights, entries)
+            promote(weights, entries)
+            update(weights, memory, entries, error, rate)
+            thread.worst[0] = max(thread.worst[0], abs(error))
+            target = backward_target(rewards[t], target, value_of(weights, entries), decay)
 
-    return sweep
-
-
-RING = 2  # places that `sweep_back` needs
+    return learn_backward
 
 
-def backward(game: Game, network: Network, coherent: bool, of_states: bool, ahead: bool) -> Callable[..., Any]:
+RING = 2  # places that `backward_pass` needs
+
+
+def backward(game: Game, network: Network, rule: UpdateRule, of_states: bool, ahead: bool) -> Train:
     """The backward loop, on values of afterstates or of states."""
-    part = parts(game, evaluator(game, network), ahead)
-    sweep = sweep_back(part, coherent)
+    steps = steps_for(game, evaluator(game, network), ahead)
+    learn_backward = backward_pass(steps, rule)
     what = "states" if of_states else "afterstates"
-    choose = chooser(expectation(game, network) if of_states else part.total)
-    look, open_episode, close, spawn = part.look, part.open, part.close, game.rules.spawn
+    choose_move = greedy_choice(expectation(game, network) if of_states else steps.value_of_move)
+    find_moves, begin_episode, end_episode = steps.find_moves, steps.begin_episode, steps.end_episode
+    spawn = game.rules.spawn
 
     @compiled(title=f"the {network.name} trainer for {game.name}, {what}, backward")
     def train(
         rows: Array,
         weights: Array,
         memory: Array,
-        seat: Seat,
+        thread: ThreadState,
         rate: np.float32,
         decay: np.float32,
         moves: int,
         games: int,
     ) -> None:
-        until, enough = seat.tally[MOVES] + moves, seat.tally[GAMES] + games
-        while seat.tally[MOVES] < until and seat.tally[GAMES] < enough:
+        until, enough = thread.tally[MOVES] + moves, thread.tally[GAMES] + games
+        while thread.tally[MOVES] < until and thread.tally[GAMES] < enough:
             for g in range(SLOTS):
-                n, t = seat.legal[g], seat.length[g]
+                n, t = thread.legal[g], thread.length[g]
                 if of_states and t != NO_GAME:
-                    seat.path_boards[g, t], seat.path_auxes[g, t] = seat.board[g], seat.aux[g]
-                    seat.path_rewards[g, t] = np.float32(seat.gain[g])
+                    thread.path_boards[g, t], thread.path_auxes[g, t] = thread.board[g], thread.aux[g]
+                    thread.path_rewards[g, t] = np.float32(thread.gain[g])
                 if n:
-                    best, _ = choose(weights, seat, g)
+                    best, _ = choose_move(weights, thread, g)
                     if not of_states:
-                        seat.path_boards[g, t], seat.path_auxes[g, t] = seat.afters[g, best], seat.auxes[g, best]
-                        seat.path_rewards[g, t] = np.float32(seat.gain[g] + seat.rewards[g, best])
-                    seat.board[g], seat.aux[g], placed, seat.rng[g] = spawn(
-                        seat.afters[g, best], seat.auxes[g, best], seat.rng[g]
+                        thread.path_boards[g, t] = thread.afters[g, best]
+                        thread.path_auxes[g, t] = thread.auxes[g, best]
+                        thread.path_rewards[g, t] = np.float32(thread.gain[g] + thread.rewards[g, best])
+                    thread.board[g], thread.aux[g], placed, thread.rng[g] = spawn(
+                        thread.afters[g, best], thread.auxes[g, best], thread.rng[g]
                     )
-                    seat.gain[g] = seat.rewards[g, best] + placed if of_states else placed
-                    seat.score[g] += seat.rewards[g, best] + placed
-                    seat.length[g] = t + 1
-                    seat.tally[MOVES] += 1
+                    thread.gain[g] = thread.rewards[g, best] + placed if of_states else placed
+                    thread.score[g] += thread.rewards[g, best] + placed
+                    thread.length[g] = t + 1
+                    thread.tally[MOVES] += 1
                 else:
                     if t != NO_GAME:
-                        last = NONE if of_states else np.float32(seat.gain[g])
-                        sweep(weights, memory, seat, g, t + 1 if of_states else t, last, rate, decay)
-                        close(seat, g)
-                    open_episode(rows, seat, g)
-                look(rows, weights, seat, g)
+                        last = NONE if of_states else np.float32(thread.gain[g])
+                        learn_backward(weights, memory, thread, g, t + 1 if of_states else t, last, rate, decay)
+                        end_episode(thread, g)
+                    begin_episode(rows, thread, g)
+                find_moves(rows, weights, thread, g)
 
     return train

@@ -13,13 +13,16 @@ from tilesage.core.errors import InputError
 from tilesage.core.files import written
 from tilesage.games import DEFAULT_GAME, get, parse_parameters
 from tilesage.games.outside import check_known
+from tilesage.learning import registry
 from tilesage.learning.schedules import Schedule, parse_schedule
 from tilesage.networks.patterns import Network, parse_network
 
 if TYPE_CHECKING:
     from tilesage.games import Game
+    from tilesage.learning.rules import UpdateRule
 
 GIGABYTE = 1 << 30
+SOFTEN = "soften"  # a phase that goes on from the one before
 MOST_ENTRIES = 1 << 32  # that the CPU's loops and merged copies of a network can name
 MOST = 1e18  # games, moves, seconds, points: beyond all use, and safe to count with
 
@@ -32,10 +35,10 @@ class TrainConfig:
     """A game (tilesage games lists them); 2048-walls and 2048-block practise the hardest part of 2048."""
     network: str = "4x6"
     """A name (tilesage networks lists them) or patterns such as 012345,456789."""
-    rule: Literal["td", "tc"] = "tc"
-    """td: one rate for all weights. tc: temporal coherence, each weight finds its own."""
+    rule: str = registry.DEFAULT
+    """td: one rate for all weights. tc: temporal coherence, each weight finds its own. Or my_module:my_rule."""
     rate: str = ""
-    """0.1, or over the run 0.5>0.01 (linear), 0.1,0.01@0.5 (steps). Default: 0.1 td, 1 tc."""
+    """0.1, or over the run 0.5>0.01 (linear), 0.1,0.01@0.5 (steps). Default: that of the rule, 0.1 td, 1 tc."""
     of: Literal["afterstates", "states"] = "afterstates"
     """What values are of: the board after the move, or before it (choosing then averages over chance)."""
     direction: Literal["forward", "backward"] = "forward"
@@ -59,7 +62,7 @@ class TrainConfig:
     start: Literal["fresh", "ahead"] = "fresh"
     """Where games begin: afresh, or every second one ahead, with tiles of --stages on the board."""
     phases: str = ""
-    """Rules one after another, rule:rate:share, such as td:0.1:0.9,tc:1:0.1; each begins with fresh coherence, except
+    """Rules one after another, rule:rate:share, such as td:0.1:0.9,tc:1:0.1; each begins with fresh memory, except
     soften, which goes on from tc with less inertia."""
     games: int = 0
     """Stop after this many games (0: no such limit)."""
@@ -103,8 +106,6 @@ class TrainConfig:
             raise InputError("--by-hint goes with values of afterstates: only they know the direction of the slide")
         if self.by_age and (self.of == "states" or self.direction == "backward"):
             raise InputError("--by-age goes with forward learning of values of afterstates")
-        if self.phases and (self.rate or self.rule != "tc"):
-            raise InputError("--phases says rules and rates itself: leave out --rule and --rate")
         if self.start == "ahead" and not self.stages:
             raise InputError(
                 "--start ahead begins games with tiles of the stages: give --stages, such as --stages 8192"
@@ -116,7 +117,12 @@ class TrainConfig:
             self._check_use()
 
     def _check_use(self) -> None:
-        """Refuse what would do nothing."""
+        """Refuse what would do nothing, or what cannot be done."""
+        if self.phases and (self.rate or self.rule != registry.DEFAULT):
+            raise InputError("--phases says rules and rates itself: leave out --rule and --rate")
+        for phase in self.phase_list:
+            if self.device == "cuda" and not phase.rule.gpu:
+                raise InputError(f"the GPU has no batch rule for {phase.rule.name}: leave out --device cuda")
         if self.flight and self.device == "cpu":
             raise InputError("--flight goes with --device cuda: on the CPU each thread plays its own games")
         if not self.turned and not self.by_hint:
@@ -169,7 +175,7 @@ class TrainConfig:
     @property
     def history(self) -> int:
         """Moves that an update waits (forward)."""
-        from tilesage.learning.rules import history_of
+        from tilesage.learning.traces import history_of
 
         return history_of(self.decay, self.steps)
 
@@ -182,9 +188,8 @@ class TrainConfig:
     def phase_list(self) -> list[Phase]:
         """The phases, one after another; one of them for a plain run."""
         if not self.phases:
-            return [
-                Phase(self.rule == "tc", parse_schedule(self.rate or ("1" if self.rule == "tc" else "0.1")), 0, 1)
-            ]
+            rule = registry.get(self.rule)
+            return [Phase(rule, parse_schedule(self.rate or rule.rate), 0, 1)]
         return parse_phases(self.phases)
 
     @property
@@ -197,11 +202,11 @@ class TrainConfig:
         return bool(self.games or self.moves or self.seconds)
 
     def memory_needed(self) -> int:
-        """Bytes of weights, coherence and mean, known before any is taken."""
+        """Bytes of weights, of what the rules remember, and of the mean, known before any is taken."""
         from tilesage.networks.ntuple import evaluator
 
         size = evaluator(self.the_game, self.the_network).size
-        return 4 * size * (1 + 2 * any(phase.coherent for phase in self.phase_list) + self.average)
+        return 4 * size * (1 + max(len(phase.rule.memory) for phase in self.phase_list) + self.average)
 
     def with_budget(self, games: int, moves: int, seconds: float) -> TrainConfig:
         """The same run with another end, where one is given."""
@@ -219,10 +224,10 @@ class TrainConfig:
             raise InputError(
                 "this run is done, and --phases are for what is left of one: add --seconds, --games or --moves"
             )
-        rest = parse_phases(text, now.coherent)
-        words = [f"{phase.rule}:{phase.rate.text}:{(phase.end - phase.begin) * (1 - done)!r}" for phase in rest]
-        past = [f"{'tc' if now.coherent else 'td'}:{now.rate_at(done)!r}:{done!r}"] if done else []
-        return replace(self, rule="tc", rate="", phases=",".join(past + words))
+        rest = parse_phases(text, now.rule)
+        words = [f"{phase.name}:{phase.rate.text}:{(phase.end - phase.begin) * (1 - done)!r}" for phase in rest]
+        past = [f"{now.rule.name}:{now.rate_at(done)!r}:{done!r}"] if done else []
+        return replace(self, rule=registry.DEFAULT, rate="", phases=",".join(past + words))
 
     def write(self, path: Path) -> None:
         """As TOML, every setting."""
@@ -232,58 +237,77 @@ class TrainConfig:
 
     @classmethod
     def read(cls, path: Path) -> TrainConfig:
-        try:
-            found = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror}") from None
-        except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, numbers or nesting beyond all use
-            raise InputError(f"{path} is not TOML: {error}") from None
-        check_known(str(found.get("game", "")), path)
-        return cls(**checked(found, path))
+        """The settings of a run; a game or a rule from outside must have been asked for by name before."""
+        found = settings_in(path)
+        for name in rules_in(found):
+            registry.check_known(name, path)
+        return cls(**found)
 
 
 @dataclass(frozen=True)
 class Phase:
     """A stretch of a run under one rule."""
 
-    coherent: bool
+    rule: UpdateRule
     rate: Schedule
     begin: float
     end: float
-    softened: bool = False  # coherence goes on with less inertia instead of afresh
+    softened: bool = False  # what the rule remembers goes on with less inertia instead of afresh
 
     @property
-    def rule(self) -> str:
-        return "soften" if self.softened else "tc" if self.coherent else "td"
+    def name(self) -> str:
+        """As it is written."""
+        return SOFTEN if self.softened else self.rule.name
 
     def rate_at(self, done: float) -> float:
         return self.rate.at((done - self.begin) / (self.end - self.begin))
 
 
-def parse_phases(text: str, coherent: bool = False) -> list[Phase]:
-    """Phases as they are written; `coherent`: whether a tc phase comes before them.
+def parse_phases(text: str, before: UpdateRule | None = None) -> list[Phase]:
+    """Phases as they are written; `before`: the rule that they come after, if there is one.
 
-    >>> [(phase.rule, phase.begin, phase.end) for phase in parse_phases("td:0.1:0.75,tc:1:0.25")]
+    >>> [(phase.name, phase.begin, phase.end) for phase in parse_phases("td:0.1:0.75,tc:1:0.25")]
     [('td', 0.0, 0.75), ('tc', 0.75, 1.0)]
     """
     found: list[Phase] = []
     begin = 0.0
     for word in text.replace(" ", "").split(","):
-        rule, _, rest = word.partition(":")
-        rate, _, share = rest.rpartition(":")
+        name, rate, share = ["", "", *word.rsplit(":", 2)][-3:]
         try:
             end = begin + float(share)
         except ValueError:
             end = -1.0
-        if rule not in ("td", "tc", "soften") or not begin < end <= 1.0001:
+        if not name or not begin < end <= 1.0001:
             raise InputError(f"{word!r} is not a phase: write rule:rate:share, such as td:0.1:0.9,tc:1:0.1")
-        if rule == "soften" and not (found[-1].coherent if found else coherent):
+        if name != SOFTEN:
+            before = registry.get(name)
+        elif before is None or not before.softens:
             raise InputError("a soften phase goes on from a tc phase: write tc:1:0.6,soften:1:0.4")
-        found.append(Phase(rule != "td", parse_schedule(rate), begin, end, rule == "soften"))
+        found.append(Phase(before, parse_schedule(rate), begin, end, name == SOFTEN))
         begin = end
     if begin < 0.9999:
         raise InputError(f"the shares of the phases {text!r} add up to {begin:g}, not to 1")
     return found
+
+
+def rules_in(settings: dict[str, Any]) -> set[str]:
+    """The names of the rules that these settings learn by."""
+    if not settings.get("phases"):
+        return {settings.get("rule", registry.DEFAULT)}
+    words = settings["phases"].replace(" ", "").split(",")
+    return {word.rsplit(":", 2)[0] for word in words} - {SOFTEN}
+
+
+def settings_in(path: Path) -> dict[str, Any]:
+    """The settings in a file, of the right kinds, of a game that is known; no rule of learning is asked for."""
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, numbers or nesting beyond all use
+        raise InputError(f"{path} is not TOML: {error}") from None
+    check_known(str(found.get("game", "")), path)
+    return checked(found, path)
 
 
 def _toml(value: object) -> str:
@@ -307,7 +331,6 @@ def checked(found: dict[str, Any], path: Path | str) -> dict[str, Any]:
         elif not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise InputError(f"{path}: {name} is a {kind.__name__}, not {value!r}")
     choices: dict[str, tuple[str, ...]] = {
-        "rule": ("td", "tc"),
         "of": ("afterstates", "states"),
         "direction": ("forward", "backward"),
     }

@@ -1,7 +1,7 @@
 """The CPU trainer: threads on one table, without locks.
 
-Each thread has its own seat (games in progress, unfinished updates) and calls the compiled loop for a stretch of
-moves; weights are shared. Two threads that adjust the same entry at the same time may lose one of the adjustments,
+Each thread has a state of its own (games in progress, unfinished updates) and calls the compiled loop for a stretch
+of moves; weights are shared. Two threads that adjust the same entry at the same time may lose one of the adjustments,
 which does no harm. A fresh network is different: while every value is still the same, all threads make the same large
 corrections to the same few entries, so the first moves are made by one thread alone.
 """
@@ -9,9 +9,8 @@ corrections to the same few entries, so the first moves are made by one thread a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
@@ -20,23 +19,26 @@ from tilesage.core.errors import InputError
 from tilesage.learning.backward import RING, backward
 from tilesage.learning.config import TrainConfig, check_entries, check_memory
 from tilesage.learning.forward import forward_afterstates
+from tilesage.learning.registry import as_array, from_array
 from tilesage.learning.restoring import check_state
-from tilesage.learning.rules import NO_MEMORY, fresh_weights, promote_all
-from tilesage.learning.seat import BEST, BY_AGE, GAMES, MOVES, POINTS, REPLAYS, Seat, new_seat
+from tilesage.learning.rules import UpdateRule, counting_visits
 from tilesage.learning.states import forward_states
+from tilesage.learning.steps import Train
+from tilesage.learning.thread_state import BEST, BY_AGE, GAMES, MOVES, POINTS, REPLAYS, ThreadState, new_thread_state
 from tilesage.learning.trainer import SOFTNESS, TOO_LARGE, Tally
+from tilesage.learning.weights import fresh_weights, promote_all
 from tilesage.networks.ntuple import evaluator
 
 ALONE = 200_000  # first moves, which one thread makes alone
 
 
-def loop_for(config: TrainConfig, coherent: bool) -> Callable[..., Any]:
+def loop_for(config: TrainConfig, rule: UpdateRule) -> Train:
     """The compiled loop of these settings."""
     game, network, ahead = config.the_game, config.the_network, config.start == "ahead"
     if config.direction == "backward":
-        return backward(game, network, coherent, config.of == "states", ahead)
+        return backward(game, network, rule, config.of == "states", ahead)
     make = forward_states if config.of == "states" else forward_afterstates
-    return make(game, network, coherent, config.history, ahead)
+    return make(game, network, rule, config.history, ahead)
 
 
 @compiled(title="the mean of the weights")
@@ -61,47 +63,44 @@ class CpuTrainer:
         check_entries(size)
         self._weights = fresh_weights(size, self.network, self.evaluator.entries, config.optimism)
         history = RING if config.direction == "backward" else config.history
-        self.seats = [
-            new_seat(self.game, self.network, history, config.seed, thread, backward=config.direction == "backward")
+        self.threads = [
+            new_thread_state(
+                self.game, self.network, history, config.seed, thread, backward=config.direction == "backward"
+            )
             for thread in range(config.threads)
         ]
-        self._take_memory(0)
         self.pool = ThreadPoolExecutor(config.threads)
         self.done = self.averaged = 0
         self.mean: Array = np.zeros(0, np.float32)
-        self.begin_phase(config.phase_list[0].coherent)
+        self.begin_phase(config.phase_list[0].rule)
 
-    def begin_phase(self, coherent: bool, soften: bool = False) -> None:
+    def begin_phase(self, rule: UpdateRule, soften: bool = False) -> None:
         if soften:
             np.multiply(self.memory, np.float32(SOFTNESS), out=self.memory)
             return
-        self.coherent = coherent
-        self._take_memory(2 if coherent else 0)
-        self.loop = loop_for(self.config, coherent)
+        self.rule = rule
+        self.memory: Array = np.zeros(0, np.float32)  # the old one goes before the new one is taken
+        self.memory = rule.new_memory(len(self._weights))
+        self.loop = loop_for(self.config, rule)
         self.warm_up()
 
     def count_visits(self) -> None:
-        """TD: from now on `memory` counts how often each entry is adjusted, for merging copies of a network."""
-        self._take_memory(1)
-
-    def _take_memory(self, width: int) -> None:
-        """Room for so many numbers about each weight: E and A under TC, visits if they are counted."""
-        self.memory: Array = np.zeros(width * len(self._weights) or NO_MEMORY, np.float32)
-        self.memory[:] = 0  # takes the memory now rather than page by page in the loop
+        """From now on `memory` counts how often each entry is adjusted, for merging copies of a network."""
+        self.begin_phase(counting_visits(self.rule))
 
     def warm_up(self) -> None:
         """Compile (or load) the loop with nothing to do, so that no budget is spent on it."""
-        self._work(self.seats[0], 0.0, 0, 0)
+        self._work(self.threads[0], 0.0, 0, 0)
 
     def advance(self, moves: int, games: int, rate: float) -> Tally:
         begin = time.perf_counter()
-        seats = self.seats[:1] if self.done < ALONE else self.seats
-        share, games_each = max(1, moves // len(seats)), max(1, -(-games // len(seats)))
-        if len(seats) == 1:
-            self._work(seats[0], rate, share, games_each)
+        threads = self.threads[:1] if self.done < ALONE else self.threads
+        share, games_each = max(1, moves // len(threads)), max(1, -(-games // len(threads)))
+        if len(threads) == 1:
+            self._work(threads[0], rate, share, games_each)
         else:
-            list(self.pool.map(lambda seat: self._work(seat, rate, share, games_each), seats))
-        tally = self._collect(seats)
+            list(self.pool.map(lambda thread: self._work(thread, rate, share, games_each), threads))
+        tally = self._collect(threads)
         tally.seconds = time.perf_counter() - begin
         self.done += tally.moves
         if not tally.worst < TOO_LARGE:
@@ -110,23 +109,23 @@ class CpuTrainer:
             )
         return tally
 
-    def _work(self, seat: Seat, rate: float, moves: int, games: int) -> None:
+    def _work(self, thread: ThreadState, rate: float, moves: int, games: int) -> None:
         step, decay = np.float32(rate / self.network.reads), np.float32(self.config.trace)
-        self.loop(self.game.rows, self._weights, self.memory, seat, step, decay, moves, games)
+        self.loop(self.game.rows, self._weights, self.memory, thread, step, decay, moves, games)
 
-    def _collect(self, seats: list[Seat]) -> Tally:
+    def _collect(self, threads: list[ThreadState]) -> Tally:
         """Sum up and reset what the threads counted."""
         total = Tally()
-        for seat in seats:
-            t = seat.tally
+        for thread in threads:
+            t = thread.tally
             counted = Tally(
-                int(t[GAMES]), int(t[MOVES]), int(t[POINTS]), int(t[BEST]), int(t[REPLAYS]), float(seat.worst[0])
+                int(t[GAMES]), int(t[MOVES]), int(t[POINTS]), int(t[BEST]), int(t[REPLAYS]), float(thread.worst[0])
             )
-            counted.tiles = seat.tiles.copy()
+            counted.tiles = thread.tiles.copy()
             total.add(counted)
-            if not np.isfinite(seat.worst[0]):
+            if not np.isfinite(thread.worst[0]):
                 total.worst = float("inf")
-            t[:], seat.tiles[:], seat.worst[0] = 0, 0, 0.0
+            t[:], thread.tiles[:], thread.worst[0] = 0, 0, 0.0
         return total
 
     def average(self, afresh: bool = False) -> None:
@@ -138,7 +137,7 @@ class CpuTrainer:
             self.mean = self._weights.copy()
             return
         share, size = np.float32(1 / self.averaged), len(self.mean)
-        ends = [size * k // len(self.seats) for k in range(len(self.seats) + 1)]
+        ends = [size * k // len(self.threads) for k in range(len(self.threads) + 1)]
         list(self.pool.map(lambda a, b: take_in(self.mean[a:b], self._weights[a:b], share), ends[:-1], ends[1:]))
 
     def weights(self) -> Array:
@@ -151,19 +150,20 @@ class CpuTrainer:
         found = {
             "weights": self._weights,
             "memory": self.memory,
-            "done": np.array([self.done, self.coherent], np.int64),
+            "done": np.array([self.done], np.int64),
+            "rule": as_array(self.rule),
         }
         if self.averaged:
             found |= {"mean": self.mean, "averaged": np.array([self.averaged], np.int64)}
         left_out = "" if self.network.by_age else BY_AGE
-        for k, seat in enumerate(self.seats):
-            found |= {f"seat{k}.{name}": array for name, array in seat._asdict().items() if name != left_out}
+        for k, thread in enumerate(self.threads):
+            found |= {f"thread{k}.{name}": array for name, array in thread._asdict().items() if name != left_out}
         return found
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        self.done, coherent = (int(x) for x in state["done"])
-        if bool(coherent) != self.coherent:
-            self.begin_phase(bool(coherent))
+        self.done, rule = int(state["done"][0]), from_array(state["rule"])
+        if rule.name != self.rule.name:
+            self.begin_phase(rule)
         if "mean" in state:
             self.averaged, self.mean = int(state["averaged"][0]), np.zeros_like(self._weights)
             if self.averaged < 1:
@@ -172,7 +172,7 @@ class CpuTrainer:
         later = slice(self.evaluator.tables_size >> len(self.network.stages), self.evaluator.tables_size)
         check_state(ours, state, self.game, len(self._weights), later)
         for name, array in ours.items():
-            if name not in ("done", "averaged"):
+            if name not in ("done", "rule", "averaged"):
                 np.copyto(array, state[name])
 
     def close(self) -> None:

@@ -56,17 +56,17 @@ def _collect(
     first: int,
     last: int,
     found: Changes,
-    coherent: bool,
+    by_sums: bool,
 ) -> int:
     """Note what was touched in entries first … last - 1, and remember it as seen. Returns how many there are."""
     entries, moved, visits, errors = found
     k = 0
     for i in range(first, last):
-        learnt = memory[2 * i + 1] - seen_memory[2 * i + 1] if coherent else memory[i]
+        learnt = memory[2 * i + 1] - seen_memory[2 * i + 1] if by_sums else memory[i]
         if learnt != NOTHING:
             entries[k], moved[k], visits[k] = i, weights[i] - seen[i], learnt
             seen[i] += moved[k]
-            if coherent:
+            if by_sums:
                 errors[k] = memory[2 * i] - seen_memory[2 * i]
                 seen_memory[2 * i] += errors[k]
                 seen_memory[2 * i + 1] += learnt
@@ -78,7 +78,7 @@ def _collect(
 
 @compiled(title="the merging of networks")
 def _absorb(
-    weights: Array, memory: Array, seen: Array, seen_memory: Array, common: Changes, own: Changes, coherent: bool
+    weights: Array, memory: Array, seen: Array, seen_memory: Array, common: Changes, own: Changes, by_sums: bool
 ) -> None:
     """Put the common change in the place of the own part in it."""
     k = 0
@@ -90,7 +90,7 @@ def _absorb(
             step -= own.moved[k]
         weights[i] += step
         seen[i] += step
-        if coherent:
+        if by_sums:
             total, path = common.errors[c], common.visits[c]
             if mine:
                 total, path = total - own.errors[k], path - own.visits[k]
@@ -103,24 +103,24 @@ def _absorb(
 
 
 @compiled(title="the merging of networks")
-def _pour(sums: Array, changes: Changes, coherent: bool) -> None:
+def _pour(sums: Array, changes: Changes, by_sums: bool) -> None:
     """Add one copy's changes to sums [entries, 3] of v Δw, v, ΔE."""
     for k in range(len(changes.entries)):
         i = np.int64(changes.entries[k])
         sums[i, 0] += changes.visits[k] * changes.moved[k]
         sums[i, 1] += changes.visits[k]
-        if coherent:
+        if by_sums:
             sums[i, 2] += changes.errors[k]
 
 
 @compiled(title="the merging of networks")
-def _drain(sums: Array, first: int, last: int, found: Changes, coherent: bool) -> int:
+def _drain(sums: Array, first: int, last: int, found: Changes, by_sums: bool) -> int:
     """The averages of entries first … last - 1; the sums are zero again afterwards."""
     k = 0
     for i in range(first, last):
         if sums[i, 1] != NOTHING:
             found.entries[k], found.moved[k], found.visits[k] = i, sums[i, 0] / sums[i, 1], sums[i, 1]
-            if coherent:
+            if by_sums:
                 found.errors[k] = sums[i, 2]
             sums[i, 0], sums[i, 1], sums[i, 2] = NOTHING, NOTHING, NOTHING
             k += 1
@@ -128,7 +128,7 @@ def _drain(sums: Array, first: int, last: int, found: Changes, coherent: bool) -
 
 
 def _in_parts(
-    scan: Callable[[int, int, Changes], int], size: int, coherent: bool, pool: ThreadPoolExecutor
+    scan: Callable[[int, int, Changes], int], size: int, by_sums: bool, pool: ThreadPoolExecutor
 ) -> Changes:
     """Scan all entries with several threads, each over a part of them."""
     parts = max(1, min(pool._max_workers, size // 4096))
@@ -136,7 +136,7 @@ def _in_parts(
 
     def one(first: int, last: int) -> Changes:
         room = last - first  # memory that is not written to is not taken
-        numbers = [np.empty(room if wanted else 0, np.float32) for wanted in (True, True, coherent)]
+        numbers = [np.empty(room if wanted else 0, np.float32) for wanted in (True, True, by_sums)]
         found = Changes(np.empty(room, np.uint32), *numbers)
         count = scan(first, last, found)
         return Changes(*(array[:count].copy() for array in found))
@@ -148,10 +148,10 @@ def _in_parts(
 class Copy:
     """One copy of a network that learns apart: its live arrays, and how they were when it last sent its changes."""
 
-    def __init__(self, weights: Array, memory: Array, coherent: bool, threads: int = 1) -> None:
-        self.weights, self.memory, self.coherent = weights, memory, coherent
+    def __init__(self, weights: Array, memory: Array, by_sums: bool, threads: int = 1) -> None:
+        self.weights, self.memory, self.by_sums = weights, memory, by_sums
         self.seen = weights.copy()
-        self.seen_memory = memory.copy() if coherent else np.zeros(2, np.float32)
+        self.seen_memory = memory.copy() if by_sums else np.zeros(2, np.float32)
         self.sent: dict[int, Changes] = {}  # by round, until the common change of that round comes back
         self.pool = ThreadPoolExecutor(threads)
         self.collect(0)  # compiled now rather than in a round
@@ -162,48 +162,48 @@ class Copy:
 
         def scan(first: int, last: int, found: Changes) -> int:
             arrays = self.weights, self.memory, self.seen, self.seen_memory
-            return int(_collect(*arrays, first, last, found, self.coherent))
+            return int(_collect(*arrays, first, last, found, self.by_sums))
 
-        changes = _in_parts(scan, len(self.weights), self.coherent, self.pool)
+        changes = _in_parts(scan, len(self.weights), self.by_sums, self.pool)
         self.sent[number] = changes
         return changes
 
     def absorb(self, number: int, common: Changes) -> None:
         """Take over the common change of round `number`."""
         own = self.sent.pop(number, None) or no_changes()
-        _absorb(self.weights, self.memory, self.seen, self.seen_memory, common, own, self.coherent)
+        _absorb(self.weights, self.memory, self.seen, self.seen_memory, common, own, self.by_sums)
 
 
 class Average:
     """The place where changes of several copies become one."""
 
-    def __init__(self, size: int, coherent: bool, threads: int = 1) -> None:
-        self.coherent = coherent
+    def __init__(self, size: int, by_sums: bool, threads: int = 1) -> None:
+        self.by_sums = by_sums
         self.sums = np.zeros((size, 3), np.float32)  # v Δw, v, ΔE
         self.pool = ThreadPoolExecutor(threads)
         self.of([no_changes(writable=False)])  # compiled now rather than in a round
 
     def of(self, changes: Iterable[Changes]) -> Changes:
         for one in changes:
-            _pour(self.sums, one, self.coherent)
+            _pour(self.sums, one, self.by_sums)
 
         def scan(first: int, last: int, found: Changes) -> int:
-            return int(_drain(self.sums, first, last, found, self.coherent))
+            return int(_drain(self.sums, first, last, found, self.by_sums))
 
-        return _in_parts(scan, len(self.sums), self.coherent, self.pool)
+        return _in_parts(scan, len(self.sums), self.by_sums, self.pool)
 
 
-def apply_changes(weights: Array, memory: Array, common: Changes, coherent: bool) -> None:
+def apply_changes(weights: Array, memory: Array, common: Changes, by_sums: bool) -> None:
     """Bring a copy that does not learn itself (the common one) up to date."""
     nowhere = np.zeros(2, np.float32)
-    _apply(weights, memory if coherent else nowhere, common, coherent)
+    _apply(weights, memory if by_sums else nowhere, common, by_sums)
 
 
 @compiled(title="the merging of networks")
-def _apply(weights: Array, memory: Array, common: Changes, coherent: bool) -> None:
+def _apply(weights: Array, memory: Array, common: Changes, by_sums: bool) -> None:
     for c in range(len(common.entries)):
         i = np.int64(common.entries[c])
         weights[i] += common.moved[c]
-        if coherent:
+        if by_sums:
             memory[2 * i] += common.errors[c]
             memory[2 * i + 1] += common.visits[c]

@@ -15,9 +15,9 @@ from tilesage.core.compiler import Array
 from tilesage.core.errors import InputError
 from tilesage.games.game import Game
 from tilesage.learning.ahead import PLACES
-from tilesage.learning.seat import CANDIDATES, LONGEST, NO_GAME
+from tilesage.learning.thread_state import CANDIDATES, LONGEST, NO_GAME
 
-ENTRIES = ("entries", "here", "ring", "age")  # of the tables
+ENTRIES = ("entries", "state_entries", "ring", "age")  # of the tables
 STAGED = ("weights", "mean")  # entries of later stages that were never learnt are NaN
 RANGES = {
     "length": (NO_GAME, LONGEST - 2),
@@ -43,25 +43,27 @@ def check_state(ours: Mapping[str, Array], stored: Mapping[str, Array], game: Ga
             parts = [found[: later.start], unsure[~np.isnan(unsure)], found[later.stop :]]
         if array.dtype.kind == "f" and not all(_finite(part) for part in parts):
             raise InputError(f"{name} holds numbers that are infinite or not numbers at all")
-    for seat in sorted({name.partition(".")[0] for name in ours if "." in name}):
-        arrays = {name.removeprefix(f"{seat}."): stored[name] for name in ours if name.startswith(f"{seat}.")}
-        _check_seat(arrays, size, game)
+    for thread in sorted({name.partition(".")[0] for name in ours if "." in name}):
+        arrays = {name.removeprefix(f"{thread}."): stored[name] for name in ours if name.startswith(f"{thread}.")}
+        _check_thread(arrays, size, game)
 
 
 def _finite(numbers: Array) -> bool:
     return not numbers.size or bool(np.isfinite([numbers.min(), numbers.max()]).all())
 
 
-def _check_seat(seat: Mapping[str, Array], size: int, game: Game) -> None:
+def _check_thread(thread: Mapping[str, Array], size: int, game: Game) -> None:
     for name, (low, high) in RANGES.items():
-        if seat[name].min() < low or seat[name].max() > high:
+        if thread[name].min() < low or thread[name].max() > high:
             raise InputError(f"{name} is out of range")
     for name in ENTRIES:
-        if name in seat and seat[name].size and seat[name].max() >= size:
+        if name in thread and thread[name].size and thread[name].max() >= size:
             raise InputError(f"{name} points outside the tables")
-    _check_positions(game, seat["board"], seat["aux"])
-    for g in range(len(seat["legal"])):
-        _check_moves(game, {name: seat[name][g] for name in ("board", "aux", "legal", "afters", "auxes", "rewards")})
+    _check_positions(game, thread["board"], thread["aux"])
+    for g in range(len(thread["legal"])):
+        _check_moves(
+            game, {name: thread[name][g] for name in ("board", "aux", "legal", "afters", "auxes", "rewards")}
+        )
 
 
 def _check_positions(game: Game, boards: Array, auxes: Array) -> None:

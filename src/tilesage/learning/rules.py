@@ -1,31 +1,27 @@
-"""The learning rules, one small function each: how far a weight moves for an error.
+"""Update rules: how far the weights of a visited position move for an error δ of its value.
 
-All of them adjust the entries of one visited position (an afterstate or a state) by an error δ of its value.
-`rate` is already divided by the number of entries m. Combined with how the error is made (below) they give every
-method of the literature:
+==  ===============  ===========================================================================================
+TD  `td_update`      w += rate · δ
+TC  `tc_update`      w += rate · δ · |E| / A; then E += δ, A += |δ|: a weight whose errors agree moves at full rate
+==  ===============  ===========================================================================================
 
-===================  ===========================================================================================
-TD(0), forward       δ = r + V(next) − V, one move later                           `delayed_error`, history 1
-TD(λ), delayed       δ = Σ λ^i δ_i over the next h errors, h moves later           `delayed_error`, history h
-n-step               the same with λ = 1 and history n
-TD(λ), backward      after the game, from its end: z = r + λ z + (1 − λ) V(next)   `backward_target`
-===================  ===========================================================================================
-
-Any of them moves weights by plain TD (`adjust`: Δw = rate · δ) or by temporal coherence (`adjust_coherently`, TC:
-Beal and Smith 1999, for 2048 Jaśkowski 2018), where each weight has its own rate |Σδ| / Σ|δ|.
+`rate` is already divided by m, the number of entries that make up the value. Where δ comes from (TD(0), TD(λ), n
+steps, forward or backward) is no matter of the rule: traces.py. A rule of one's own is an `UpdateRule` in a module
+of one's own, `--rule my_module:my_rule` (registry.py).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Literal, Protocol
 
 import numpy as np
 
-from tilesage.core.compiler import Array, compiled
-from tilesage.networks.patterns import HINTS, Network
+from tilesage.core.compiler import Array, Number, compiled
+from tilesage.core.errors import InputError
+from tilesage.learning.schedules import parse_schedule
 
 ZERO, ONE = np.float32(0), np.float32(1)
 NO_MEMORY = 2  # length of a memory that nobody uses
@@ -33,22 +29,97 @@ AGE_RATE = np.float32(0.005)  # 0.003 and 0.01 teach as well, 0.05 much worse
 AGE_SHARE = np.float32(0.1)  # of the mean error: the most that a batch of games moves an age at once
 
 
+class Update(Protocol):
+    """How an error moves the weights of one position, a function compiled by Numba.
+
+    `weights` is the whole table, float32, and `entries` the places in it that were read for the position, uint32. A
+    place that stands there twice was read twice, and moves twice. `memory` holds what the rule remembers, with n
+    numbers a weight those of entry i from n · i on. `error` is δ, `rate` the learning rate divided by len(entries).
+    """
+
+    def __call__(
+        self, weights: Array, memory: Array, entries: Array, error: np.float32, rate: np.float32
+    ) -> None: ...
+
+
+class Note(Protocol):
+    """What a memory notes of an error on a weight that something else has moved: merging goes by what it noted."""
+
+    def __call__(self, memory: Array, entry: Number, error: np.float32) -> None: ...
+
+
 @compiled
-def adjust(weights: Array, memory: Array, entries: Array, error: np.float32, rate: np.float32) -> None:
-    """TD: every entry moves by the same step. A memory with a place for each entry counts its visits."""
+def note_nothing(memory: Array, entry: Number, error: np.float32) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class UpdateRule:
+    """A row of the registry of update rules.
+
+    >>> from tilesage.learning.registry import get
+    >>> get("tc")
+    UpdateRule('tc': temporal coherence, each weight finds its own rate)
+    >>> get("tc").memory
+    (0.0, 0.0)
+    """
+
+    summary: str
+    """One line."""
+    update: Update
+    """How an error moves the weights."""
+    rate: str = "0.1"
+    """The learning rate where none is given, as --rate is written."""
+    memory: tuple[float, ...] = ()
+    """What is remembered for each weight: one number each, with which it begins."""
+    softens: bool = False
+    """Does a soften phase make sense, in which all that is remembered is multiplied by 0.05?"""
+    gpu: Literal["", "td", "tc"] = ""
+    """Its batch rule on the GPU; without one it runs on the CPU alone."""
+    merging: Literal["", "visits", "sums"] = ""
+    """How copies that learnt on several machines are merged: by how often an entry was adjusted (of rules that
+    remember nothing), or by sums of errors and of their sizes, which are what the rule remembers. Else not at all."""
+    note: Note = note_nothing
+    """What is noted in `memory` of an error on a weight that is not moved by this rule."""
+    name: str = ""
+    """As it is asked for; of a rule from outside the registry says it."""
+
+    def __post_init__(self) -> None:
+        parse_schedule(self.rate)
+        if not callable(self.update):
+            raise InputError("the update of a rule is a function of weights, memory, entries, error, rate")
+        if not all(isinstance(number, int | float) and math.isfinite(number) for number in self.memory):
+            raise InputError("the memory of a rule is a tuple of the numbers with which it begins: (0.0, 1.0)")
+        if self.gpu not in ("", "td", "tc") or self.merging not in ("", "visits", "sums"):
+            raise InputError('a rule has gpu="td" or "tc" or none, and merging="visits" or "sums" or none')
+        if self.merging and len(self.memory) != {"visits": 0, "sums": 2}[self.merging]:
+            raise InputError("merging by visits is for rules without memory, by sums for rules with two numbers")
+
+    def __repr__(self) -> str:
+        return f"UpdateRule({self.name!r}: {self.summary})"
+
+    def new_memory(self, size: int) -> Array:
+        """What a rule remembers of so many weights that have not learnt yet."""
+        width = len(self.memory)
+        memory = np.zeros(width * size or NO_MEMORY, np.float32)
+        memory.reshape(-1, width or 1)[:] = self.memory or (0,)  # takes the memory now rather than in the loop
+        return memory
+
+
+@compiled
+def td_update(weights: Array, memory: Array, entries: Array, error: np.float32, rate: np.float32) -> None:
+    """TD: every entry moves by the same step."""
     step = error * rate
     for k in range(len(entries)):
         weights[entries[k]] += step
-    if len(memory) > NO_MEMORY:
-        for k in range(len(entries)):
-            memory[entries[k]] += ONE
 
 
 @compiled
-def adjust_coherently(weights: Array, memory: Array, entries: Array, error: np.float32, rate: np.float32) -> None:
+def tc_update(weights: Array, memory: Array, entries: Array, error: np.float32, rate: np.float32) -> None:
     """TC: an entry whose errors agree moves at full rate, one whose errors cancel out hardly at all.
 
-    memory[2 i] is the sum of the errors of entry i, memory[2 i + 1] the sum of their sizes.
+    memory[2 i] is E, the sum of the errors of entry i, memory[2 i + 1] is A, the sum of their sizes. (Beal and Smith
+    1999; for 2048 Jaśkowski 2018.)
     """
     step, size = error * rate, abs(error)
     for k in range(len(entries)):
@@ -63,96 +134,45 @@ def adjust_coherently(weights: Array, memory: Array, entries: Array, error: np.f
 
 
 @compiled
-def adjust_age(
-    weights: Array, memory: Array, age: np.uint64, error: np.float32, rate: np.float32, coherent: bool
-) -> None:
-    """What is usual at an age moves a little by every error met there, unless the rate is 0 and nothing learns.
-
-    A memory takes note, as with other entries.
-    """
-    i = np.int64(age)
-    weights[i] += error * (AGE_RATE if rate > ZERO else ZERO)
-    if coherent:
-        memory[2 * i] += error
-        memory[2 * i + 1] += abs(error)
-    elif len(memory) > NO_MEMORY:
-        memory[i] += ONE
+def tc_note(memory: Array, entry: Number, error: np.float32) -> None:
+    memory[2 * entry] += error
+    memory[2 * entry + 1] += abs(error)
 
 
-@compiled
-def delayed_error(errors: Array, history: int, first: int, last: int, decay: np.float32) -> np.float32:
-    """Σ decay^i · errors[first + i] up to `last`: what a position learns from the errors that followed it.
-
-    `errors` is a ring of `history` places: error number i is kept at i modulo its length.
-    """
-    total, weight = ZERO, ONE
-    for i in range(first, last):
-        total += weight * errors[i % history]
-        weight *= decay
-    return total
+TD = UpdateRule("one rate for all weights", td_update, "0.1", gpu="td", merging="visits", name="td")
+TC = UpdateRule(
+    "temporal coherence, each weight finds its own rate",
+    tc_update,
+    "1",
+    memory=(0.0, 0.0),
+    softens=True,
+    gpu="tc",
+    merging="sums",
+    note=tc_note,
+    name="tc",
+)
 
 
 @compiled
-def backward_target(reward: np.float32, target: np.float32, value: np.float32, decay: np.float32) -> np.float32:
-    """The target of the position before: λ of what came out, 1 − λ of the value that the next position now has."""
-    return reward + decay * target + (ONE - decay) * value
+def age_update(weights: Array, age: np.uint64, error: np.float32, rate: np.float32) -> None:
+    """What is usual at an age moves a little by every error met there, unless the rate is 0 and nothing learns."""
+    weights[np.int64(age)] += error * (AGE_RATE if rate > ZERO else ZERO)
 
 
-def history_of(decay: float, steps: int = 0) -> int:
-    """How many moves an update waits: `steps` if given, else until λ^h falls to 0.1."""
-    if steps:
-        return steps
-    return 1 if decay <= 0.1 or decay == 1 else math.ceil(math.log(0.1) / math.log(decay))  # 1: backward, no waiting
+@compiled
+def count_visit(memory: Array, entry: Number, error: np.float32) -> None:
+    memory[entry] += ONE
 
 
 @cache
-def reader(network: Network, entries: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """`read(weights, entry)` and `own(weights, entries)`.
-
-    With stages, an entry that was never learnt is NaN: reading it reads the stage before; before it is adjusted, it
-    becomes a copy of that (weight promotion, Jaśkowski 2018).
-    """
-    staged = bool(network.stages)
-    hints = HINTS if network.by_hint else 1
-    size = np.int64(entries * hints)
+def counting_visits(rule: UpdateRule) -> UpdateRule:
+    """A rule that remembers nothing, and now how often each entry was adjusted: by that, copies are merged."""
+    update = rule.update
 
     @compiled
-    def read(weights: Array, entry: np.uint64) -> np.float32:
-        value = weights[entry]
-        if staged and value != value:
-            place = np.int64(entry)
-            while value != value:
-                stage, bit = place // size, 1
-                while 2 * bit <= stage:
-                    bit *= 2
-                place -= bit * size
-                value = weights[place]
-        return value  # type: ignore[no-any-return]
+    def update_and_count(weights: Array, memory: Array, entries: Array, error: np.float32, rate: np.float32) -> None:
+        update(weights, memory, entries, error, rate)
+        for k in range(len(entries)):
+            memory[entries[k]] += ONE
 
-    @compiled
-    def own(weights: Array, entries: Array) -> None:
-        if staged:
-            for k in range(len(entries)):
-                weights[entries[k]] = read(weights, entries[k])
-
-    return read, own
-
-
-def promote_all(weights: Array, network: Network, entries: int) -> None:
-    """Give every entry that was never learnt the value of the stage before, so that readers need no rule."""
-    size = entries * (HINTS if network.by_hint else 1)
-    stages = weights[: len(weights) - network.ages].reshape(-1, size)
-    for stage in range(1, len(stages)):
-        before = stages[stage - (1 << (stage.bit_length() - 1))]
-        np.copyto(stages[stage], before, where=np.isnan(stages[stage]))
-
-
-def fresh_weights(size: int, network: Network, entries: int, value: float) -> Array:
-    """Weights under which every position is worth `value`; later stages are marked as never learnt."""
-    weights = np.zeros(size, np.float32)
-    weights[:] = value / network.reads  # touches every page now rather than in the loop
-    size = entries * network.sets
-    weights[size : size + network.ages] = 0
-    if network.stages:
-        weights[entries * (HINTS if network.by_hint else 1) : size] = np.nan
-    return weights
+    return replace(rule, update=update_and_count, memory=(0.0,), merging="", note=count_visit)

@@ -4,7 +4,7 @@
     metrics.jsonl            one line a block of games: games, moves, seconds, mean, max, reach, rate, moves/s
     last.safetensors         the model at the last checkpoint
     best.safetensors         the model at the checkpoint before which games went best
-    checkpoint.safetensors   all that `--resume` needs: weights, coherence, games in progress, counters
+    checkpoint.safetensors   all that `--resume` needs: weights, what the rule remembers, games, counters
     run.lock                 held while a process trains here
 
 Files are written under a temporary name and renamed. A resumed run goes on from its last checkpoint: metrics written
@@ -195,8 +195,8 @@ class Run:
                 with this_run(path):
                     run.trainer.restore({name: map_tensor(path, tensor, start) for name, tensor in header.items()})
                 phase = run.config.phase_list[run.progress.phase]
-                if phase.coherent != run.trainer.coherent:  # a checkpoint of the very beginning, under another rule
-                    run.trainer.begin_phase(phase.coherent)
+                if phase.rule.name != run.trainer.rule.name:  # a checkpoint of the very beginning, under another
+                    run.trainer.begin_phase(phase.rule)
             run.config.write(folder / "run.toml")  # what is refused above leaves the run as it was
             if _looks(run.done) == 0:
                 run.trainer.average(afresh=True)  # the mean was that of another end
@@ -334,7 +334,7 @@ class Run:
         while self.progress.phase + 1 < len(phases) and self.done >= phases[self.progress.phase].end:
             self.progress.phase += 1
             phase = phases[self.progress.phase]
-            self.trainer.begin_phase(phase.coherent, phase.softened)
+            self.trainer.begin_phase(phase.rule, phase.softened)
         before = self.done
         moves, games = self._left()
         rate = phases[self.progress.phase].rate_at(self.done)

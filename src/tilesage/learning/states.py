@@ -8,25 +8,24 @@ were just read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from tilesage.core.compiler import Array, compiled
 from tilesage.games.board import count, empty_cells
 from tilesage.games.game import Game
-from tilesage.learning.parts import NONE, chooser, parts
-from tilesage.learning.rules import adjust, adjust_coherently, delayed_error, reader
-from tilesage.learning.seat import CANDIDATES, GAMES, MOVES, NO_GAME, SLOTS, Seat
+from tilesage.learning.rules import UpdateRule
+from tilesage.learning.steps import NONE, Train, ValueOfMove, greedy_choice, steps_for
+from tilesage.learning.thread_state import CANDIDATES, GAMES, MOVES, NO_GAME, SLOTS, ThreadState
+from tilesage.learning.traces import delayed_error
+from tilesage.learning.weights import reader
 from tilesage.networks.ntuple import Evaluator, evaluator
 from tilesage.networks.patterns import Network
 
 LOWEST_STAGE = 3  # stages by smaller tiles could change with a new tile
 
 
-def expectation(game: Game, network: Network) -> Callable[..., Any]:
-    """`expect(weights, seat, g, k) -> E[reward of chance + V(next)]` of candidate k."""
+def expectation(game: Game, network: Network) -> ValueOfMove:
+    """E[reward of chance + V(next state)] after a move."""
     ev = evaluator(game, network)
     if game.second_rate is not None and not any(stage < LOWEST_STAGE for stage in network.stages):
         return _expectation_by_differences(game, ev)
@@ -47,7 +46,7 @@ def _cell_bits(ev: Evaluator) -> tuple[Array, Array, Array]:
     return masks, firsts, seconds
 
 
-def _expectation_by_differences(game: Game, ev: Evaluator) -> Callable[..., Any]:
+def _expectation_by_differences(game: Game, ev: Evaluator) -> ValueOfMove:
     masks, firsts, seconds = _cell_bits(ev)
     begins = np.array([table.offset for table in ev.layout.tables], np.uint32)
     read, _ = reader(ev.network, ev.entries)
@@ -56,9 +55,9 @@ def _expectation_by_differences(game: Game, ev: Evaluator) -> Callable[..., Any]
     first_rate, several, offset = np.float32(1) - second_rate, ev.network.sets > 1, ev.offset
 
     @compiled
-    def expect(weights: Array, seat: Seat, g: int, k: int) -> np.float32:
-        after, index = seat.afters[g, k], seat.entries[g]
-        first = np.uint32(offset(after, seat.auxes[g, k])) if several else np.uint32(0)
+    def expect(weights: Array, thread: ThreadState, g: int, k: int) -> np.float32:
+        after, index = thread.afters[g, k], thread.entries[g]
+        first = np.uint32(offset(after, thread.auxes[g, k])) if several else np.uint32(0)
         total, change = np.float32(0), np.float32(0)
         for t in range(tables):
             for s in range(symmetries):
@@ -74,15 +73,15 @@ def _expectation_by_differences(game: Game, ev: Evaluator) -> Callable[..., Any]
     return expect
 
 
-def _expectation_by_outcomes(game: Game, ev: Evaluator) -> Callable[..., Any]:
+def _expectation_by_outcomes(game: Game, ev: Evaluator) -> ValueOfMove:
     """Any game: every placement, and every hint where tables go by hint. The reward of chance counts."""
     placements, value, gained = game.rules.placements, ev.value, game.rules.value_of_board
     score_is_value, most = game.score_is_value, game.max_placements
 
     @compiled
-    def expect(weights: Array, seat: Seat, g: int, k: int) -> np.float32:
-        after, aux = seat.afters[g, k], seat.auxes[g, k]
-        boards, auxes, shares = seat.out_boards, seat.out_auxes, seat.out_shares
+    def expect(weights: Array, thread: ThreadState, g: int, k: int) -> np.float32:
+        after, aux = thread.afters[g, k], thread.auxes[g, k]
+        boards, auxes, shares = thread.out_boards, thread.out_auxes, thread.out_shares
         total = np.float32(0)
         for i in range(min(placements(after, aux, boards, auxes, shares), most)):
             reward = gained(boards[i], auxes[i]) - gained(after, aux) if score_is_value else np.int64(0)
@@ -92,58 +91,58 @@ def _expectation_by_outcomes(game: Game, ev: Evaluator) -> Callable[..., Any]:
     return expect
 
 
-def forward_states(game: Game, network: Network, coherent: bool, history: int, ahead: bool) -> Callable[..., Any]:
+def forward_states(game: Game, network: Network, rule: UpdateRule, history: int, ahead: bool) -> Train:
     """The forward loop on values of states: V(s) moves toward r + V(next s), that of the last one toward 0."""
-    part = parts(game, evaluator(game, network), ahead)
-    choose, locate, push = chooser(expectation(game, network)), part.locate, part.push
-    look, total_of, own = part.look, part.total_of, part.own
-    open_episode, close, spawn = part.open, part.close, game.rules.spawn
-    learn = adjust_coherently if coherent else adjust
+    steps = steps_for(game, evaluator(game, network), ahead)
+    find_moves, find_entries, copy_entries = steps.find_moves, steps.find_entries, steps.copy_entries_of_state
+    choose_move, value_of, promote = greedy_choice(expectation(game, network)), steps.value_of, steps.promote
+    begin_episode, end_episode, spawn = steps.begin_episode, steps.end_episode, game.rules.spawn
+    update = rule.update
 
     @compiled(title=f"the {network.name} trainer for {game.name}, states")
     def train(
         rows: Array,
         weights: Array,
         memory: Array,
-        seat: Seat,
+        thread: ThreadState,
         rate: np.float32,
         decay: np.float32,
         moves: int,
         games: int,
     ) -> None:
-        until, enough = seat.tally[MOVES] + moves, seat.tally[GAMES] + games
-        while seat.tally[MOVES] < until and seat.tally[GAMES] < enough:
+        until, enough = thread.tally[MOVES] + moves, thread.tally[GAMES] + games
+        while thread.tally[MOVES] < until and thread.tally[GAMES] < enough:
             for g in range(SLOTS):
-                n, t, ring, errors = seat.legal[g], seat.length[g], seat.ring[g], seat.errors[g]
+                n, t, ring, errors = thread.legal[g], thread.length[g], thread.ring[g], thread.errors[g]
                 if t > 0:
-                    reached = np.float32(seat.gain[g]) + total_of(weights, seat.here[g])
-                    errors[(t - 1) % history] = reached - total_of(weights, ring[(t - 1) % history])
+                    reached = np.float32(thread.gain[g]) + value_of(weights, thread.state_entries[g])
+                    errors[(t - 1) % history] = reached - value_of(weights, ring[(t - 1) % history])
                     if t >= history:
                         error = delayed_error(errors, history, t - history, t, decay)
-                        own(weights, ring[t % history])
-                        learn(weights, memory, ring[t % history], error, rate)
-                        seat.worst[0] = max(seat.worst[0], abs(error))
+                        promote(weights, ring[t % history])
+                        update(weights, memory, ring[t % history], error, rate)
+                        thread.worst[0] = max(thread.worst[0], abs(error))
                 if t != NO_GAME:
-                    push(seat, g, ring[t % history])
+                    copy_entries(thread, g, ring[t % history])
                 if n:
-                    best, _ = choose(weights, seat, g)
-                    seat.board[g], seat.aux[g], placed, seat.rng[g] = spawn(
-                        seat.afters[g, best], seat.auxes[g, best], seat.rng[g]
+                    best, _ = choose_move(weights, thread, g)
+                    thread.board[g], thread.aux[g], placed, thread.rng[g] = spawn(
+                        thread.afters[g, best], thread.auxes[g, best], thread.rng[g]
                     )
-                    seat.gain[g] = seat.rewards[g, best] + placed
-                    seat.score[g] += seat.gain[g]
-                    seat.length[g] = t + 1
-                    seat.tally[MOVES] += 1
+                    thread.gain[g] = thread.rewards[g, best] + placed
+                    thread.score[g] += thread.gain[g]
+                    thread.length[g] = t + 1
+                    thread.tally[MOVES] += 1
                 else:
                     if t != NO_GAME:
-                        errors[t % history] = NONE - total_of(weights, ring[t % history])
+                        errors[t % history] = NONE - value_of(weights, ring[t % history])
                         for q in range(max(t + 1 - history, 0), t + 1):
                             error = delayed_error(errors, history, q, t + 1, decay)
-                            own(weights, ring[q % history])
-                            learn(weights, memory, ring[q % history], error, rate)
-                        close(seat, g)
-                    open_episode(rows, seat, g)
-                look(rows, weights, seat, g)
-                locate(weights, seat.board[g], seat.aux[g], seat.here[g])
+                            promote(weights, ring[q % history])
+                            update(weights, memory, ring[q % history], error, rate)
+                        end_episode(thread, g)
+                    begin_episode(rows, thread, g)
+                find_moves(rows, weights, thread, g)
+                find_entries(weights, thread.board[g], thread.aux[g], thread.state_entries[g])
 
     return train

@@ -11,9 +11,10 @@ import numpy as np
 from tilesage.core.compiler import Array
 from tilesage.core.devices import trainer_maker
 from tilesage.learning.config import TrainConfig
-from tilesage.learning.seat import TILES
+from tilesage.learning.rules import UpdateRule
+from tilesage.learning.thread_state import TILES
 
-SOFTNESS = 0.05  # of E and A after a soften phase has begun: their ratio stays, but they turn faster again
+SOFTNESS = 0.05  # of what a rule remembers, when a soften phase begins: E / A stays, and changes faster from then on
 TOO_LARGE = 1e9  # an error that no game can cause
 
 
@@ -49,7 +50,7 @@ class Trainer(Protocol):
     """The seam between runs and devices."""
 
     config: TrainConfig
-    coherent: bool  # learns by TC now, not by TD
+    rule: UpdateRule  # by which it learns now
 
     @property
     def stride(self) -> int:
@@ -58,8 +59,8 @@ class Trainer(Protocol):
     def advance(self, moves: int, games: int, rate: float) -> Tally:
         """Learn for about so many moves, or until so many games are finished."""
 
-    def begin_phase(self, coherent: bool, soften: bool = False) -> None:
-        """From now on this rule, with fresh coherence; or, softened, with SOFTNESS of what it was."""
+    def begin_phase(self, rule: UpdateRule, soften: bool = False) -> None:
+        """From now on this rule, with fresh memory; or, softened, with SOFTNESS of what it was."""
 
     def average(self, afresh: bool = False) -> None:
         """The run nears its end: take the weights into their mean, or begin it afresh, without them."""

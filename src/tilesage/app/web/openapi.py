@@ -6,6 +6,7 @@ from typing import Any
 
 from tilesage import games
 from tilesage.app.web.limits import BOARD_CHARACTERS, MOST_MOVES, RECORDS_BYTES
+from tilesage.learning import registry
 
 Schema = dict[str, Any]
 
@@ -68,7 +69,7 @@ TRAINING = _object(
     name=NAME | {"pattern": "^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$"},
     game=GAME,
     network=_text("A network such as 4x6.", 60, "4x6"),
-    rule={"type": "string", "enum": ["tc", "td"]},
+    rule={"type": "string", "enum": registry.names()},
     decay={"type": "number", "minimum": 0, "maximum": 1, "example": 0.5, "description": "λ of TD(λ) and TC(λ)."},
     seconds={"type": "integer", "minimum": 1, "maximum": 86400, "example": 60},
     threads={"type": "integer", "minimum": 1, "maximum": 64, "example": 1},

@@ -19,11 +19,11 @@ from tilesage.app.web.fields import Fields
 from tilesage.app.web.library import Library
 from tilesage.app.web.settings import Settings
 from tilesage.core.errors import InputError
+from tilesage.learning import registry
 from tilesage.networks.patterns import NAMES, NOTES, parse_network
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 NETWORK = re.compile(r"[A-Za-z0-9+,]{1,60}")
-RULES = ("tc", "td")
 LONGEST = 24 * 3600
 STOP_SECONDS = 20.0
 TAIL = 4000  # characters of the trainer's last words that are kept
@@ -51,7 +51,7 @@ class Trainings:
 
     def choices(self) -> dict[str, Any]:
         """What the form of the page offers."""
-        return {"allowed": self.settings.trainings > 0, "networks": NOTES, "rules": list(RULES)}
+        return {"allowed": self.settings.trainings > 0, "networks": NOTES, "rules": registry.names()}
 
     async def start(self, fields: Fields) -> dict[str, Any]:
         """Start the training of the form."""
@@ -93,7 +93,7 @@ class Trainings:
             raise InputError(f"network must be one of {', '.join(NAMES)}, or patterns such as 012345,456789")
         parse_network(network)
         words = [fields.choice("game", games.names(), games.DEFAULT_GAME), "--network", network]
-        words += ["--rule", fields.choice("rule", list(RULES), RULES[0])]
+        words += ["--rule", fields.choice("rule", registry.names(), registry.DEFAULT)]
         for flag, low, high, otherwise in (("seconds", 1, LONGEST, 60), ("threads", 1, 64, 1), ("seed", 0, 2**53, 1)):
             words += [f"--{flag}", str(fields.whole(flag, low, high, otherwise))]
         words += ["--decay", f"{fields.number('decay', 0, 1, 0.5):g}"]

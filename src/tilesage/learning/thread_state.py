@@ -1,7 +1,7 @@
 """What one training thread holds between two calls of a loop: its games, its unfinished updates, its tallies.
 
 Everything is an array, so a loop can stop after any move and go on later exactly where it was, in another process
-too: a seat is what a checkpoint keeps besides the weights.
+too: this is what a checkpoint keeps besides the weights.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ BY_AGE = "age"  # in checkpoints of networks by age only
 GAMES, MOVES, POINTS, BEST, REPLAYS, TALLY = 0, 1, 2, 3, 4, 5
 
 
-class Seat(NamedTuple):
+class ThreadState(NamedTuple):
     """The arrays of one thread; S slots, m entries a position, h errors that wait."""
 
+    # the episode in each slot
     rng: Array  # [S] uint64
     board: Array  # [S] uint64, the position to move from
     aux: Array  # [S] uint64
@@ -38,35 +39,44 @@ class Seat(NamedTuple):
     score: Array  # [S] int64
     length: Array  # [S] int64, moves of this episode
     origin: Array  # [S] int64, tiles of the stages that the episode began with
-    legal: Array  # [S] int64, legal moves
-    afters: Array  # [S, 8] uint64, afterstates of the legal moves
+
+    # its legal moves, as `find_moves` found them
+    legal: Array  # [S] int64, how many
+    afters: Array  # [S, 8] uint64, the afterstates
     auxes: Array  # [S, 8] uint64
     rewards: Array  # [S, 8] int64
     seen: Array  # [S, 8] uint64, the afterstates as the tables see them
-    entries: Array  # [S, 4 m] uint32, their entries
-    here: Array  # [S, m] uint32, entries of the position itself (values of states)
-    ring: Array  # [S, h, m] uint32, entries of the positions that wait for their update
-    errors: Array  # [S, h] float32
+    entries: Array  # [S, 4 m] uint32, entry i of move k at 4 i + k
+
+    # positions that wait for their update
+    state_entries: Array  # [S, m] uint32, entries of the position to move from (values of states)
+    ring: Array  # [S, h, m] uint32, entries of the position after move t at t modulo h
+    errors: Array  # [S, h] float32, the errors after them
     age: Array  # [S] uint64, the place of the last afterstate's age (networks by age)
-    path_boards: Array  # [S, LONGEST or 1] uint64, what the backward rules will learn about
+    path_boards: Array  # [S, LONGEST or 1] uint64, the whole episode, for learning backward
     path_auxes: Array  # [S, LONGEST or 1] uint64
     path_rewards: Array  # [S, LONGEST or 1] float32, earned on the way to each of them
-    out_boards: Array  # [outcomes] uint64, room for what chance may do
+
+    # room to list what chance may do
+    out_boards: Array  # [outcomes] uint64
     out_auxes: Array  # [outcomes] uint64
     out_shares: Array  # [outcomes] float64
+
+    # what is reported
     tally: Array  # [TALLY] int64
     tiles: Array  # [TILES] int64, finished games by largest tile
     worst: Array  # [1] float64, the largest error since the last look
 
 
-def new_seat(game: Game, network: Network, history: int, seed: int, thread: int, *, backward: bool = False) -> Seat:
-    """An empty seat: no game has begun (`NO_GAME`)."""
+def new_thread_state(
+    game: Game, network: Network, history: int, seed: int, thread: int, *, backward: bool = False
+) -> ThreadState:
+    """Of thread number `thread`: no game has begun (`NO_GAME`)."""
     reads = network.reads
     path = LONGEST if backward else 1
-    rng = np.array([seed_of(np.uint64(seed), np.uint64(1000 * thread + slot)) for slot in range(SLOTS)], np.uint64)
     words, counts = np.uint64, np.int64
-    seat = Seat(
-        rng=rng,
+    state = ThreadState(
+        rng=np.array([seed_of(np.uint64(seed), np.uint64(1000 * thread + slot)) for slot in range(SLOTS)], words),
         board=np.zeros(SLOTS, words),
         aux=np.zeros(SLOTS, words),
         gain=np.zeros(SLOTS, counts),
@@ -79,7 +89,7 @@ def new_seat(game: Game, network: Network, history: int, seed: int, thread: int,
         rewards=np.zeros((SLOTS, 8), counts),
         seen=np.zeros((SLOTS, 8), words),
         entries=np.zeros((SLOTS, CANDIDATES * reads), np.uint32),
-        here=np.zeros((SLOTS, reads), np.uint32),
+        state_entries=np.zeros((SLOTS, reads), np.uint32),
         ring=np.zeros((SLOTS, history, reads), np.uint32),
         errors=np.zeros((SLOTS, history), np.float32),
         age=np.zeros(SLOTS, words),
@@ -93,7 +103,7 @@ def new_seat(game: Game, network: Network, history: int, seed: int, thread: int,
         tiles=np.zeros(TILES, counts),
         worst=np.zeros(1, np.float64),
     )
-    return Seat._make(apart(array) for array in seat)
+    return ThreadState._make(apart(array) for array in state)
 
 
 def apart(array: Array) -> Array:
