@@ -154,5 +154,4 @@ def report(result: Evaluation, command: Command) -> None:
         say(f"  {speed:,.0f} moves/s on {result.workers} {result.worker_kind}", to_stderr=aside)
     if command.save and not aside:
         say(f"records in {command.save}: {program()} referee {command.save}")
-    if command.json:
-        write_json(result.summary(), command.json)
+    write_json(result.summary(), command.json)
