@@ -47,6 +47,7 @@ FILES = {
     "core/random.py": GAMES,
     "games/g2048.py": GAME_OF_2048,
     "games/new_tiles.py": GAMES,
+    "games/exact.py": GAMES,
     "games/fibonacci.py": GAMES,
     "games/threes.py": GAMES_OF_THREES,
     "games/threes_phone.py": GAMES_OF_THREES,

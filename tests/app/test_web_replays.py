@@ -54,12 +54,14 @@ def test_a_seed_and_actions_give_the_same_replay_as_the_record(game: str) -> Non
     ("line", "complaint"),
     [
         ("", "no game record"),
-        ("a:b@1|0111#U32|b@2", "move 1 of the record, U, is not legal"),
-        ("a:b@1|0111#L[4]11#L|b@2", "a new tile must follow"),
-        ("a:b@1|0111#L[4]01|b@2", "puts a tile where none can be"),
-        ("a:b@1||b@2", "no tiles at its start"),
-        ("a:b@1|#L|b@2", "no tiles at its start"),
-        ("a:b@1|0111#L[4]1Z|b@2", "puts a tile where none can be"),
+        ("a:b@1|0111#U32|b@2", "action 3 of the record is an illegal slide"),
+        ("a:b@1|0111#L[4]11#R|b@2", "new tile must follow"),
+        ("a:b@1|0111#L[4]01|b@2", "impossible placement"),
+        ("a:b@1||b@2", "ends before the game begins"),
+        ("a:b@1|#L|b@2", "new tile must follow"),
+        ("a:b@1|0111#L[4]#R11|b@2", "new tile must follow"),
+        ("a:b@1|0111#L[4]1121|b@2", "new tile must follow"),
+        ("a:b@1|0111#L[4]1Z|b@2", "impossible placement"),
     ],
 )
 def test_a_broken_record_is_refused_with_a_reason(line: str, complaint: str) -> None:

@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from hypothesis import strategies as st
 from tilesage import games
 from tilesage.core import random as chance
 from tilesage.core.errors import InputError
-from tilesage.games import Game, State, board, fibonacci, g2048, threes, threes_phone
+from tilesage.games import Game, State, board, exact, fibonacci, g2048, threes, threes_phone
 from tilesage.games import state as play
 from tilesage.games.board import ACTIONS
 
@@ -397,12 +398,14 @@ def test_2048_lines(line: str, expected: str, reward: int) -> None:
     assert (" ".join(map(str, cells[:4])), gained) == (expected, reward)
 
 
-@given(st.lists(st.integers(0, 32), min_size=4, max_size=4))
-def test_rows_of_2584_are_spelled_out_as_the_table_has_them(line: list[int]) -> None:
+@pytest.mark.parametrize("rules", [g2048, fibonacci])
+@given(data=st.data())
+def test_rows_are_spelled_out_as_the_table_has_them(rules: ModuleType, data: st.DataObject) -> None:
     """The rule for rows with tiles past 15 is right for all rows; they are only slower."""
-    row, more = (np.uint64(x) for x in fibonacci.read(line, {}))
-    after, after_more, reward = (np.uint64(x) for x in fibonacci.slide_row(row, more))
-    assert (fibonacci.write(after, after_more)[0][:4], reward) == fibonacci.slide_line(line)
+    line = data.draw(st.lists(st.integers(0, rules.HIGHEST), min_size=4, max_size=4))
+    row, more = (np.uint64(x) for x in exact.read(line, {}))
+    after, after_more, reward = (np.uint64(x) for x in rules.slide_row(row, more))
+    assert (exact.write(after, after_more)[0][:4], reward) == rules.slide_line(line)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from tilesage.core.compiler import Array, compiled
 from tilesage.core.random import below, draw
 from tilesage.games import g2048
 from tilesage.games.board import NIBBLE, S4, ZERO, Board, Whole, count, empty_cells, nth_cell, turn, turn_back
+from tilesage.games.exact import table_of
 from tilesage.games.game import Game, Parameter, Rules
 from tilesage.games.new_tiles import new_tiles, no_draws
 
@@ -41,7 +42,7 @@ def slide_line(line: list[int]) -> tuple[list[int], int]:
 
 @cache
 def row_table() -> Array:
-    return g2048.table_of(slide_line)
+    return table_of(slide_line, g2048.REWARD_UNIT)
 
 
 @compiled

@@ -66,7 +66,6 @@ def test_course_table():
         "\t2048\t60%\t(40%)",
         "\t4096\t20%\t(20%)",
     ]
-    assert course_table(five_games(), count=1000).startswith("1000\tavg")
 
 
 def test_percentages_have_six_digits_and_no_trailing_zeros():
@@ -95,12 +94,11 @@ def test_no_time_is_printed_as_the_course_program_does():
 def test_demo_table():
     stats = Statistics("2048")
     stats.add_games([68_663, 68_664, 68_664], [11, 12, 12], [1, 1, 1])
-    assert demo_table(stats, count=100_000).split("\n") == [
-        "100000\tavg = 68663.7\tmax = 68664",
+    assert demo_table(stats).split("\n") == [
+        "3\tavg = 68663.7\tmax = 68664",
         "\t2048\t100%\t(33.3333%)",
         "\t4096\t66.6667%\t(66.6667%)",
     ]
-    assert demo_table(stats, word="mean").startswith("3\tmean = 68663.7\t")
 
 
 def test_our_table():

@@ -38,18 +38,23 @@ class Moment(NamedTuple):
 
 def moments_of(record: Record) -> list[Moment]:
     """Every position before a slide, and the last one. An illegal slide is an `InputError`."""
-    game, found = games.get(record.game), []
+    game = games.get(record.game)
+    found: list[Moment] = []
     state, supply, tiles, last = State(game, np.uint64(0), np.uint64(0)), Supply(game), 0, None
     for number, action in enumerate(record.actions):
         if isinstance(action, Slide):
+            if len(found) != state.moves + 1:
+                raise InputError(f"action {number + 1} of the record is a slide where a new tile must follow")
             state, last = _slid(state, action, number), action.action
             continue
         if not tiles:
             supply.take((action.tile,))
         state = _placed(state, action, supply, number)
         tiles += 1
-        if last is not None or tiles == game.starting_tiles:
-            found.append(Moment(state, last, action.cell if last is not None else None))
+        if last is not None:
+            found.append(Moment(state, last, action.cell))
+        elif tiles >= game.starting_tiles:
+            found = [Moment(state, None, None)]
     if not found:
         raise InputError("the record ends before the game begins")
     return found

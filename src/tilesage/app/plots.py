@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from tilesage.core.errors import InputError
@@ -36,12 +37,8 @@ class Curve:
             ys = [float(line[what]) for line in self.lines]
         step = max(1, len(xs) // SMOOTH_TO)
         groups = [slice(i, i + step) for i in range(0, len(xs), step)]
-        mean = max if what == "max" else _mean
+        mean = max if what == "max" else fmean
         return [max(xs[group]) for group in groups], [mean(ys[group]) for group in groups]
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values)
 
 
 def plot_curves(

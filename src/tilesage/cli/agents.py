@@ -28,10 +28,7 @@ def run(command: Command) -> int:
     from tilesage.search.specs import plugins
 
     brought = plugins()
-    if command.json:
-        rows = [row.described() for row in ROWS]
-        write_json({"agents": rows, "from_packages": brought}, command.json)
-    if command.json == "-":
+    if not write_json({"agents": [row.described() for row in ROWS], "from_packages": brought}, command.json):
         return 0
     for row in ROWS:
         say(f"{row.name:12s}{row.summary}")

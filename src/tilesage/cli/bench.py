@@ -54,8 +54,7 @@ def run(command: Command) -> int:
         if not quiet:
             more = f"{many / 1e6:9.2f} M on {command.threads} threads" if many else ""
             say(f"{name:30s}{one / 1e6:9.2f} M moves/s{more}")
-    if command.json:
-        write_json({"seconds": command.seconds, "threads": command.threads, "figures": figures}, command.json)
+    write_json({"seconds": command.seconds, "threads": command.threads, "figures": figures}, command.json)
     return 0
 
 

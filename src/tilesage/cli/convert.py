@@ -78,10 +78,7 @@ def run(command: Command) -> int:
         lost = export_model(model, command.target, form, Numbering(command.base, command.first))
     if lost:
         notes.append(f"{lost:,} learnt entries have tiles that base {command.base} cannot number: they are left out")
-    done = _summary(command, model, form, notes)
-    if command.json:
-        write_json(done, command.json)
-    if command.json != "-":
+    if write_json(_summary(command, model, form, notes), command.json):
         say(f"{command.target}: {form}, {model.game.name}, {model.network.name}, values of {model.of}")
         for note in notes:
             say(f"  {note}")

@@ -80,10 +80,8 @@ def run(command: Command) -> int:
         say(f"stopped; the run is kept: {program()} evaluate {folder}", to_stderr=quiet)
         return 130
     (picture,) = plot_curves([Curve("2048, learning", read_metrics(folder))], [folder / "curve.png"], "seconds")
-    if command.json:
-        trained = {"games": progress.games, "moves": progress.moves, "seconds": progress.seconds}
-        write_json({"training": trained, "evaluation": result.summary(), "curve": str(picture)}, command.json)
-    if not quiet:
+    trained = {"games": progress.games, "moves": progress.moves, "seconds": progress.seconds}
+    if write_json({"training": trained, "evaluation": result.summary(), "curve": str(picture)}, command.json):
         speed = progress.moves / progress.seconds / 1e6
         say(f"{progress.games:,} games learnt, {speed:.2f} M moves/s; then, playing:")
         say(TABLES["ours"](result.statistics))

@@ -156,5 +156,4 @@ def report(result: Evaluation, command: Command) -> None:
         game = result.agent.game.name
         own = f" --game {game}" if ":" in game else ""  # a file imports nobody's module
         say(f"records in {command.save}: {program()} referee {command.save}{own}")
-    if command.json:
-        write_json(result.summary(), command.json)
+    write_json(result.summary(), command.json)

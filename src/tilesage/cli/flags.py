@@ -168,14 +168,15 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def write_json(result: dict[str, Any], where: str) -> None:
-    """Write a result to a file, or to standard output for `-`."""
+def write_json(result: Mapping[str, object], where: str | None) -> bool:
+    """Write a result to a file, or to standard output for `-`; True if standard output is left for people."""
     text = json.dumps(result, indent=2, ensure_ascii=False)
     if where == "-":
         print(text)
-        return
-    with written(where, text=True) as file:
-        file.write(text + "\n")
+    elif where:
+        with written(where, text=True) as file:
+            file.write(text + "\n")
+    return where != "-"
 
 
 def say(text: str = "", *, to_stderr: bool = False) -> None:

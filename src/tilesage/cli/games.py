@@ -38,9 +38,7 @@ def describe(game: games.Game) -> dict[str, Any]:
 def run(command: Command) -> int:
     """List the games."""
     found = games.all_games()
-    if command.json:
-        write_json({"games": [describe(game) for game in found]}, command.json)
-    if command.json != "-":
+    if write_json({"games": [describe(game) for game in found]}, command.json):
         for game in found:
             say(f"{game.name:14s}{game.summary}")
             say(f"{'':14s}tiles {', '.join(map(str, game.tiles[1:5]))} … {game.tiles[-1]}")

@@ -67,9 +67,7 @@ def run(command: Command) -> int:
     state = agent.game.parse(command.board or "")
     with PlayoutsView(quiet=not command.playouts) as view:
         advice = advise(agent, state, command.playouts, progress=view.update)
-    if command.json:
-        write_json(advice.summary(), command.json)
-    if command.json != "-":
+    if write_json(advice.summary(), command.json):
         say(table(advice))
     return 0
 

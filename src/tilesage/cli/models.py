@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilesage.cli.flags import MaybeText, program, say, write_json
 from tilesage.core.errors import InputError
-
-if TYPE_CHECKING:
-    from tilesage.networks.files import Model
 
 
 @dataclass
@@ -35,9 +32,7 @@ def run(command: Command) -> int:
         if not folder.is_dir() and command.runs != Command().runs:
             raise InputError(f"{folder} is no folder of runs")
     found = [describe(source, path) for source, path in sources(command.runs)]
-    if command.json:
-        write_json({"models": found}, command.json)
-    if command.json == "-":
+    if not write_json({"models": found}, command.json):
         return 0
     if not found:
         say(f"no models yet: {program()} train 2048 --seconds 60 --out runs/first")
@@ -73,14 +68,9 @@ def describe(source: str, path: Path) -> dict[str, Any]:
         "of": model.of,
         "bytes": path.stat().st_size,
         "entries": size_of(model.network),
-        **_origin(model),
+        "strength": model.training.get("strength", {}),
+        "training": {key: value for key, value in model.training.items() if key != "strength"},
     }
-
-
-def _origin(model: Model) -> dict[str, Any]:
-    """What the model says about its making and its measured strength."""
-    training = dict(model.training)
-    return {"strength": training.pop("strength", {}), "training": training}
 
 
 def lines(model: dict[str, Any]) -> list[str]:

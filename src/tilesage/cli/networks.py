@@ -59,9 +59,7 @@ def pictures(network: Network) -> str:
 def run(command: Command) -> int:
     """List the networks, or show one."""
     found = [parse_network(name) for name in ([command.network] if command.network else NAMES)]
-    if command.json:
-        write_json({"networks": [describe(network) for network in found]}, command.json)
-    if command.json == "-":
+    if not write_json({"networks": [describe(network) for network in found]}, command.json):
         return 0
     for network in found:
         figures = describe(network)

@@ -59,6 +59,5 @@ def run(command: Command) -> int:
     )
     if command.json != "-":
         say(verdict.text(command.style))
-    if command.json is not None:
-        write_json(verdict.json(), command.json)
+    write_json(verdict.json(), command.json)
     return 0 if verdict.ok else 1

@@ -102,31 +102,23 @@ def check(command: Command) -> None:
 
 def find(path: Path, wanted: str) -> tuple[Record, int]:
     """The game of this number, from 1, or the one with the highest score."""
+    from tilesage.records.record import read_records
+
     if wanted == "best":
-        scored = ((_recorded_score(record), -number, record) for number, record in _numbered(path))
+        # What a record says was earned is enough to find a game, and much quicker than playing them all.
+        earned = ((sum(action.reward for action in record.actions), record) for record in read_records(path))
+        scored = ((score, -number, record) for number, (score, record) in enumerate(earned, 1))
         best = max(scored, key=lambda found: found[:2], default=None)
         if best is None:
             raise InputError(f"{path} holds no games")
         return best[2], -best[1]
     if not wanted.isdecimal() or len(wanted) > LONGEST_NUMBER or int(wanted) < 1:
         raise InputError(f"--game {wanted[:40]} is no number of a game: write 1, 2, 3, … or best")
-    games = 0
-    for number, record in _numbered(path):
+    number = 0
+    for number, record in enumerate(read_records(path), 1):
         if number == int(wanted):
             return record, number
-        games = number
-    raise InputError(f"there is no game {wanted} in {path}: it holds {games:,}")
-
-
-def _numbered(path: Path) -> enumerate[Record]:
-    from tilesage.records.record import read_records
-
-    return enumerate(read_records(path), start=1)
-
-
-def _recorded_score(record: Record) -> int:
-    """What the record says was earned: enough to find a game, and much quicker than playing them all."""
-    return sum(action.reward for action in record.actions)
+    raise InputError(f"there is no game {wanted} in {path}: it holds {number:,}")
 
 
 def pick(moments: list[Moment], move: int | None) -> Moment:

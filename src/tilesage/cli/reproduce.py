@@ -84,8 +84,7 @@ def run(command: Command) -> int:
         main(["watch", "--agent", "mcts:d1", "--seed", str(command.seed)])
     if not command.write:
         experiment.perform(steps, command.only)
-    if command.json:
-        write_json({name: done.__dict__ for name, done in experiment.done.items()}, command.json)
+    write_json({name: done.__dict__ for name, done in experiment.done.items()}, command.json)
     where = folder if command.steps_only else write_page(command, report, experiment, scale)
     _tell(command)(f"{where}: {len(experiment.done)} of {len(steps)} steps are done")
     return 0
@@ -94,13 +93,11 @@ def run(command: Command) -> int:
 def show(command: Command, steps: Sequence[Step], experiment: Experiment) -> int:
     """The steps, and which of them are done."""
     chosen = [step for step in steps if is_wanted(step.name, command.only)]
-    if command.json:
-        found = [
-            {"step": step.name, "done": step.name in experiment.done, "command": experiment.command(step)}
-            for step in chosen
-        ]
-        write_json({"steps": found}, command.json)
-    if command.json != "-":
+    found = [
+        {"step": step.name, "done": step.name in experiment.done, "command": experiment.command(step)}
+        for step in chosen
+    ]
+    if write_json({"steps": found}, command.json):
         for step in chosen:
             say(f"{'done   ' if step.name in experiment.done else 'missing'} {step.name}: {experiment.command(step)}")
     return 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -63,21 +64,15 @@ def run(command: Command) -> int:
     folder = (command.out or Path("sweeps") / command.grid.stem).resolve()
     sweep = read_sweep(command.grid, folder)
     claim(sweep, command.grid)
-    talks = not command.quiet
-    if talks:
-        say(f"{len(sweep.trials)} trials, {len(sweep.waiting())} to do, in {folder}", to_stderr=True)
+    note: Callable[[str], None] = (lambda text: None) if command.quiet else partial(say, to_stderr=True)
+    note(f"{len(sweep.trials)} trials, {len(sweep.waiting())} to do, in {folder}")
     if command.on == "ray":
         from tilesage.cluster.trials import sweep_on_ray
 
-        sweep_on_ray(sweep, command.ray_address, command.workers, lambda text: _note(text, talks))
+        sweep_on_ray(sweep, command.ray_address, command.workers, note)
     else:
         _here(sweep, command.quiet)
     return report(sweep, command)
-
-
-def _note(text: str, talks: bool) -> None:
-    if talks:
-        say(text, to_stderr=True)
 
 
 def _here(sweep: Sweep, quiet: bool) -> None:
@@ -107,10 +102,8 @@ def report(sweep: Sweep, command: Command) -> int:
     complete = not sweep.waiting()
     whole = {"sweep": str(sweep.folder), "complete": complete, "trials": results}
     write_json(whole, str(sweep.folder / "summary.json"))
-    if command.json:
-        write_json(whole, command.json)
     pictures = draw(sweep, results)
-    if command.json != "-":
+    if write_json(whole, command.json):
         say(table(sweep, results))
         for path in pictures:
             say(f"drawn: {path}")

@@ -99,7 +99,7 @@ def learn(command: Command, training: Run) -> int:
     from tilesage.learning.runs import stopping_cleanly
 
     assert training.folder is not None
-    config, quiet_output = training.config, command.json == "-"
+    config = training.config
     game = config.the_game
     goal = str(game.tiles[game.goal])
     export = Export(training.folder) if command.tensorboard else None
@@ -117,9 +117,7 @@ def learn(command: Command, training: Run) -> int:
     if export:
         export.close()
     result = summary(training)
-    if command.json:
-        write_json(result, command.json)
-    if not quiet_output:
+    if write_json(result, command.json):
         report(training, result)
     return 130 if training.stopping and training.done < 1 else 0
 

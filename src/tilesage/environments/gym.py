@@ -23,17 +23,6 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-__all__ = [
-    "FibonacciEnv",
-    "FibonacciVectorEnv",
-    "Game2048Env",
-    "Game2048VectorEnv",
-    "ThreesEnv",
-    "ThreesPhoneEnv",
-    "ThreesPhoneVectorEnv",
-    "ThreesVectorEnv",
-]
-
 RENDER_MODES = ["ansi", "rgb_array"]
 RENDER_FPS = 4
 
@@ -314,9 +303,6 @@ class Game2048Env(BoardEnv):
 
     game_name = "2048"
 
-    def __init__(self, render_mode: str | None = None, four_rate: float = 0.1):
-        super().__init__(render_mode, four_rate=four_rate)
-
 
 class ThreesEnv(BoardEnv):
     """Threes!, the course variant: every tile moves at most one cell, and the next tile is known.
@@ -369,9 +355,6 @@ class ThreesEnv(BoardEnv):
 
     game_name = "threes"
 
-    def __init__(self, render_mode: str | None = None):
-        super().__init__(render_mode)
-
 
 class ThreesPhoneEnv(BoardEnv):
     """Threes! as on the phone: a deck of twelve, bonus tiles, and a hint that may leave some doubt.
@@ -423,9 +406,6 @@ class ThreesPhoneEnv(BoardEnv):
 
     game_name = "threes-phone"
 
-    def __init__(self, render_mode: str | None = None):
-        super().__init__(render_mode)
-
 
 class FibonacciEnv(BoardEnv):
     """2584: 2048 with the Fibonacci numbers.
@@ -472,9 +452,6 @@ class FibonacciEnv(BoardEnv):
     """
 
     game_name = "fibonacci"
-
-    def __init__(self, render_mode: str | None = None, two_rate: float = 0.1):
-        super().__init__(render_mode, two_rate=two_rate)
 
 
 class Game2048VectorEnv(BoardVectorEnv):

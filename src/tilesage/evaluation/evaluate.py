@@ -26,7 +26,7 @@ from tilesage.core.errors import InputError
 from tilesage.evaluation.playing import COLUMNS, LARGEST, LONGEST_GAME, MOVES, SCORE, Playing, chance_in, dealer_of
 from tilesage.games import Game, State
 from tilesage.records.notation import notation_of
-from tilesage.records.record import Place, Record, Slide, worth
+from tilesage.records.record import Place, Record, Slide, place_of
 from tilesage.records.statistics import Statistics
 from tilesage.search.agents import Agent
 from tilesage.search.agents import agent as agent_of
@@ -387,7 +387,7 @@ def records_of(agent: Agent, seed: int, played: Played) -> Iterator[Record]:
         landed, auxes = (np.zeros(game.starting_tiles + len(moves), np.uint64) for _ in range(2))
         rng = np.uint64(chance_in(np.uint64(seed), played.first + i))
         replay(game.rows, rng, moves, rewards, landed, auxes)
-        places = [_place(game, int(tile), aux) for tile, aux in zip(landed, auxes)]
+        places = [place_of(game, int(tile), aux) for tile, aux in zip(landed, auxes)]
         lines: list[Slide | Place] = [*places[: game.starting_tiles]]
         for action, reward, place in zip(moves.tolist(), rewards.tolist(), places[game.starting_tiles :]):
             lines += (Slide(action, reward), place)
@@ -395,14 +395,3 @@ def records_of(agent: Agent, seed: int, played: Played) -> Iterator[Record]:
         slider, placer = agent.spec.replace(":", "-"), notation_of(game.name).placer
         yield Record(game.name, lines, slider, placer, round(clock), round(end))
         clock = end
-
-
-def _place(game: Game, landed: int, aux: np.uint64) -> Place:
-    """The tile that stands alone on the board `landed`, with the hint it led to."""
-    cell = (landed.bit_length() - 1) // 4
-    index = landed >> 4 * cell
-    if game.hint is None:
-        return Place(cell, index, (), worth(game, index))
-    shown = game.write(np.uint64(landed), aux)[1]["hint"]
-    hint = tuple(game.tiles.index(int(number)) for number in shown.split("+"))
-    return Place(cell, index, hint, worth(game, index))

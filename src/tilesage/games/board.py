@@ -22,7 +22,7 @@ ACTIONS = ("up", "right", "down", "left")
 CELLS = 16
 
 ZERO, ONE, TWO = np.uint64(0), np.uint64(1), np.uint64(2)
-S3, S4, S7, S8, S12, S16, S20, S24, S32, S48 = (np.uint64(n) for n in (3, 4, 7, 8, 12, 16, 20, 24, 32, 48))
+S3, S4, S7, S8, S12, S16, S24, S32, S48 = (np.uint64(n) for n in (3, 4, 7, 8, 12, 16, 24, 32, 48))
 S56 = np.uint64(56)
 NIBBLE, ROW = np.uint64(0xF), np.uint64(0xFFFF)
 LOW_BITS = np.uint64(0x1111_1111_1111_1111)

@@ -1,13 +1,9 @@
 """2584: 2048 with the Fibonacci numbers. Two neighbours of the sequence 1, 2, 3, 5, 8, … merge to the next one.
 
 Index i is the i-th of them, up to 32 = 3,524,578, the largest that sixteen cells can make; 17 is 2584. Two 1s merge
-as well, to a 2; no other equal tiles do.
-
-A nibble is an index up to 15. Larger tiles keep nibble 15, and the nibble of the same cell in `aux` says how much is
-missing; the two that four bits cannot count to, 31 and 32, keep 14 and count from 30 on. While nobody owns a tile
-past 15, `aux` is 0 and a slide is four look-ups; otherwise the rows that hold one are spelled out cell by cell, so
-that a slide is exact for every board. The tables of a network see the nibble: to them all these tiles are a 15, but
-for the two that hardly anybody will ever see.
+as well, to a 2; no other equal tiles do. `aux` of a position holds what is missing of tiles past 15 (games/exact.py);
+the tables of a network see the nibble: to them all these tiles are a 15, but for the two that hardly anybody will
+ever see.
 """
 
 from __future__ import annotations
@@ -17,21 +13,8 @@ from functools import cache
 import numpy as np
 
 from tilesage.core.compiler import Array, compiled
-from tilesage.games.board import (
-    ONE,
-    ROW,
-    S16,
-    S32,
-    S48,
-    TWO,
-    ZERO,
-    Board,
-    Whole,
-    largest_nibble,
-    tile_at,
-    turn,
-    turn_back,
-)
+from tilesage.games.board import ONE, TWO, ZERO, Board, Whole
+from tilesage.games.exact import index_at, largest, read, slides_of, table_of, write
 from tilesage.games.game import Game, Parameter, Rules
 from tilesage.games.new_tiles import new_tiles, no_draws
 
@@ -66,9 +49,6 @@ def worths_of(tiles: tuple[int, ...]) -> tuple[int, ...]:
 TILES = fibonacci_numbers()
 NUMBERS = tuple(np.int64(number) for number in TILES)
 WORTHS = tuple(np.int64(worth) for worth in worths_of(TILES))
-TOP, SECOND_TOP = np.uint64(15), np.uint64(14)  # the nibbles of tiles past 15, and of the two largest
-LARGEST_COUNTED = np.uint64(30)
-FIRST_LARGE = TILES[16]  # a row that earns less has made no tile past 15
 
 
 def merged(one: int, other: int) -> int:
@@ -109,32 +89,8 @@ def slide_line(line: list[int]) -> tuple[list[int], int]:
 
 @cache
 def row_table() -> Array:
-    """[65536] for every row slid left: the new row in the low half, the reward in the high half."""
-    table = np.zeros(1 << 16, np.uint32)
-    for row in range(1 << 16):
-        slid, reward = slide_line([(row >> 4 * i) & 15 for i in range(4)])
-        table[row] = sum(min(tile, 15) << 4 * i for i, tile in enumerate(slid)) | reward << 16
-    table.setflags(write=False)
-    return table
-
-
-@compiled
-def index_at(board: Board, aux: np.uint64, cell: int) -> np.uint64:
-    """The tile on a cell; of boards that are one row, too."""
-    tile, more = tile_at(board, cell), tile_at(aux, cell)
-    return LARGEST_COUNTED + more if more != ZERO and tile == SECOND_TOP else tile + more
-
-
-@compiled
-def nibble_of(tile: np.uint64) -> np.uint64:
-    """What the board keeps of a tile."""
-    return SECOND_TOP if tile > LARGEST_COUNTED else min(tile, TOP)
-
-
-@compiled
-def rest_of(tile: np.uint64) -> np.uint64:
-    """What `aux` keeps of a tile."""
-    return tile - LARGEST_COUNTED if tile > LARGEST_COUNTED else tile - min(tile, TOP)
+    """The table of slides of all rows."""
+    return table_of(slide_line)
 
 
 @compiled
@@ -146,73 +102,7 @@ def made_of(one: np.uint64, other: np.uint64) -> np.uint64:
     return high + ONE if low > ZERO and high == low + ONE and high < np.uint64(HIGHEST) else ZERO
 
 
-@compiled
-def slide_row(row: np.uint64, more: np.uint64) -> tuple[np.uint64, np.uint64, Whole]:
-    """Any row slid left, cell by cell: the rule itself."""
-    after, after_more, reward = ZERO, ZERO, np.int64(0)
-    held, place = ZERO, ZERO
-    for step in range(5):  # the fifth step lays down what is still held
-        tile = index_at(row, more, step) if step < 4 else ZERO
-        if tile == ZERO and step < 4:
-            continue
-        made = made_of(held, tile)
-        laid = held
-        if made != ZERO:
-            laid, tile = made, ZERO
-            reward += NUMBERS[np.int64(made)]
-        if laid != ZERO:
-            after |= nibble_of(laid) << place
-            after_more |= rest_of(laid) << place
-            place += np.uint64(4)
-        held = tile
-    return after, after_more, reward
-
-
-@compiled
-def slide_exactly(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Board, np.uint64, Whole]:
-    """Any slide: rows without a tile past 15 by the table, the others cell by cell."""
-    turned, mores = turn(board, action), turn(aux, action)
-    after, after_aux, reward = ZERO, ZERO, np.int64(0)
-    for line in range(4):
-        shift = np.uint64(16 * line)
-        row, more = (turned >> shift) & ROW, (mores >> shift) & ROW
-        entry = np.uint64(rows[row])
-        slid, slid_more = entry & ROW, ZERO
-        gained: Whole = np.int64(entry >> S16)
-        if more != ZERO or gained >= FIRST_LARGE:
-            slid, slid_more, gained = slide_row(row, more)
-        after |= slid << shift
-        after_aux |= slid_more << shift
-        reward += gained
-    return turn_back(after, action), turn_back(after_aux, action), reward
-
-
-@compiled
-def slide_left(rows: Array, board: Board) -> tuple[Board, Whole]:
-    """All four rows slid left, exact while no tile is past 15 before or after."""
-    a, b = np.uint64(rows[board & ROW]), np.uint64(rows[(board >> S16) & ROW])
-    c, d = np.uint64(rows[(board >> S32) & ROW]), np.uint64(rows[board >> S48])
-    after = (a & ROW) | ((b & ROW) << S16) | ((c & ROW) << S32) | ((d & ROW) << S48)
-    return after, np.int64((a >> S16) + (b >> S16) + (c >> S16) + (d >> S16))
-
-
-@compiled(inline=True)
-def slide(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Board, np.uint64, Whole]:
-    """The afterstate and the sum of the numbers made. The move is legal if the board changed."""
-    after, reward = slide_left(rows, turn(board, action))
-    if aux != ZERO or reward >= FIRST_LARGE:
-        return slide_exactly(rows, board, aux, action)
-    return turn_back(after, action), aux, reward
-
-
-@compiled
-def largest(board: Board, aux: np.uint64) -> Whole:
-    """The index of the largest tile."""
-    tile = largest_nibble(board)
-    if aux != ZERO:
-        for cell in range(16):
-            tile = max(tile, index_at(board, aux, cell))
-    return np.int64(tile)
+slide_row, _, slide = slides_of(made_of, TILES)
 
 
 @compiled
@@ -259,15 +149,3 @@ def game(two_rate: float = TWO_RATE) -> Game:
         symmetric=True,
         second_rate=two_rate,
     )
-
-
-def write(board: Board, aux: np.uint64) -> tuple[list[int], dict[str, str]]:
-    """Indices of the sixteen tiles; 2584 has nothing else to say."""
-    return [int(index_at(board, aux, cell)) for cell in range(16)], {}
-
-
-def read(cells: list[int], fields: dict[str, str]) -> tuple[Board, np.uint64]:
-    """Board and aux of these indices."""
-    board = sum(int(nibble_of(np.uint64(tile))) << 4 * cell for cell, tile in enumerate(cells))
-    aux = sum(int(rest_of(np.uint64(tile))) << 4 * cell for cell, tile in enumerate(cells))
-    return np.uint64(board), np.uint64(aux)

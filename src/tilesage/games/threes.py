@@ -10,7 +10,9 @@ opposite to the slide. Tiles come from a bag of {1, 2, 3}, drawn without putting
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -155,9 +157,9 @@ def tiles_in(bag: np.uint64) -> np.uint64:
 
 
 @compiled
-def draw_hint(aux: np.uint64, rng: np.uint64) -> tuple[np.uint64, np.uint64]:
+def draw_hint(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Draw the next hint from the bag."""
-    bag = aux >> TWO
+    bag = (aux & BAG_BITS) >> TWO
     bits, rng = draw(rng)
     tile = nth(bag, below(bits, tiles_in(bag)))  # 1, 2 or 4: the bit of the tile 1, 2 or 3
     hint = THREE if tile > TWO else tile
@@ -182,29 +184,36 @@ def spawn(after: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint6
     bits, rng = draw(rng)
     tile = hint_of(aux)
     board = after | (nth_cell(cells, below(bits, count(cells))) * tile)
-    aux, rng = draw_hint(aux & BAG_BITS, rng)
+    aux, rng = draw_hint(board, aux, rng)
     return board, aux, value_of_index(tile), rng
 
 
-@compiled
-def deal(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
-    """One tile of the start, on any empty cell; the first one (aux = 0) is drawn from a full bag."""
-    if aux == ZERO:
-        aux, rng = draw_hint(BAG_BITS, rng)
-    bits, rng = draw(rng)
-    empty = empty_cells(board)
-    board |= nth_cell(empty, below(bits, count(empty))) * hint_of(aux)
-    aux, rng = draw_hint(aux & BAG_BITS, rng)
-    return board, aux, rng
+def starts_of(draw_hint: Callable[..., Any], full: np.uint64, hint_bits: np.uint64) -> tuple[Any, Any]:
+    """`start` and `deal`, with hints by `draw_hint(board, aux, rng)`; the first one is drawn with `full` as aux."""
+
+    @compiled
+    def deal(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
+        """One tile of the start, on any empty cell; the first one (aux = 0) is drawn from all tiles."""
+        if aux == ZERO:
+            aux, rng = draw_hint(board, full, rng)
+        bits, rng = draw(rng)
+        empty = empty_cells(board)
+        board |= nth_cell(empty, below(bits, count(empty))) * (aux & hint_bits)
+        aux, rng = draw_hint(board, aux, rng)
+        return board, aux, rng
+
+    @compiled
+    def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
+        """Nine tiles, then the hint."""
+        board, aux = ZERO, ZERO
+        for _ in range(STARTING_TILES):
+            board, aux, rng = deal(board, aux, rng)
+        return board, aux, rng
+
+    return start, deal
 
 
-@compiled
-def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
-    """Nine tiles, then the hint."""
-    board, aux = ZERO, ZERO
-    for _ in range(STARTING_TILES):
-        board, aux, rng = deal(board, aux, rng)
-    return board, aux, rng
+start, deal = starts_of(draw_hint, BAG_BITS, THREE)
 
 
 @compiled

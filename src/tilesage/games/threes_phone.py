@@ -25,16 +25,13 @@ from tilesage.core.errors import InputError
 from tilesage.core.random import below, chance_of, draw, low_half
 from tilesage.games.board import (
     DOWN,
-    LOW_BITS,
     NIBBLE,
     ONE,
     ROW,
-    S3,
     S4,
     S8,
     S16,
     S32,
-    TWO,
     UP,
     ZERO,
     Board,
@@ -47,6 +44,7 @@ from tilesage.games.board import (
     turn_back,
 )
 from tilesage.games.game import Game, Hint, Rules
+from tilesage.games.legal import has_full_nibble
 from tilesage.games.threes import (
     STARTING_TILES,
     entry_side,
@@ -54,6 +52,7 @@ from tilesage.games.threes import (
     merged,
     row_table,
     slide_left,
+    starts_of,
     sum_of_tiles,
     value_of_board,
     value_of_index,
@@ -62,7 +61,7 @@ from tilesage.games.threes import TILES as COURSE_TILES
 
 TILES = (*COURSE_TILES, 12288)
 HIGHEST = 15  # 12288
-THREE, S5, S10, S19, S22 = (np.uint64(n) for n in (3, 5, 10, 19, 22))
+THREE, S10, S19, S22 = (np.uint64(n) for n in (3, 10, 19, 22))
 DECK = np.uint64(0x1FF_0000)
 FULL_DECK = np.uint64(0o444 << 16)
 COUNT = np.uint64(7)
@@ -73,15 +72,9 @@ ONE_ROW, ONE_COLUMN = np.uint64(0x1111), np.uint64(0x0001_0001_0001_0001)
 
 
 @compiled
-def is_final(board: Board) -> bool:
-    """A 12288 is on the board."""
-    return bool((board & (board >> ONE) & (board >> TWO) & (board >> S3) & LOW_BITS) != ZERO)
-
-
-@compiled
 def slide(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Board, np.uint64, Whole]:
     """The afterstate and the value gained. The move is legal if the board changed."""
-    if is_final(board):
+    if has_full_nibble(board):  # a 12288
         return board, aux, np.int64(0)
     turned = turn(board, action)
     slid, reward = slide_left(rows, turned)
@@ -168,25 +161,7 @@ def spawn(after: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint6
     return board, aux, value_of_index(tile), rng
 
 
-@compiled
-def deal(board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
-    """One tile of the start, on any empty cell; the first one (aux = 0) is drawn from a full deck."""
-    if aux == ZERO:
-        aux, rng = draw_hint(board, FULL_DECK, rng)
-    bits, rng = draw(rng)
-    empty = empty_cells(board)
-    board |= nth_cell(empty, below(bits, count(empty))) * (aux & NIBBLE)
-    aux, rng = draw_hint(board, aux, rng)
-    return board, aux, rng
-
-
-@compiled
-def start(rows: Array, rng: np.uint64) -> tuple[Board, np.uint64, np.uint64]:
-    """Nine tiles, then the hint."""
-    board, aux = ZERO, ZERO
-    for _ in range(STARTING_TILES):
-        board, aux, rng = deal(board, aux, rng)
-    return board, aux, rng
+start, deal = starts_of(draw_hint, FULL_DECK, NIBBLE)
 
 
 @compiled

@@ -29,6 +29,7 @@ from tilesage.core.compiler import Array, compiled
 from tilesage.core.random import below, draw
 from tilesage.games import g2048
 from tilesage.games.board import ONE, TWO, ZERO, Board, Whole, turn, turn_back
+from tilesage.games.exact import table_of
 from tilesage.games.game import Game
 
 NAME = "2048-walls"
@@ -58,7 +59,7 @@ def slide_line(line: list[int]) -> tuple[list[int], int]:
 @cache
 def row_table() -> Array:
     """The table of slides of all rows."""
-    return g2048.table_of(slide_line)
+    return table_of(slide_line, g2048.REWARD_UNIT)
 
 
 @compiled

@@ -41,7 +41,14 @@ LONGEST_HEADER = 1 << 23  # bytes: a checkpoint takes 3 kB for each thread
 BUILT_IN = Path(__file__).resolve().parent.parent / "models"
 WHAT = ("afterstates", "states")
 SUFFIX = ".safetensors"
-DTYPES = {"F32": np.float32, "U8": np.uint8, "U32": np.uint32}
+DTYPES: dict[str, Any] = {
+    "F32": np.float32,
+    "F64": np.float64,
+    "I64": np.int64,
+    "U8": np.uint8,
+    "U32": np.uint32,
+    "U64": np.uint64,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,10 +208,7 @@ def _metadata(model: Model) -> dict[str, str]:
 
 def write_tensors(path: Path, tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> None:
     """The safetensors format, streamed: a header of names, types and places, then the bytes."""
-    names = {
-        np.dtype(kind): name
-        for name, kind in (*DTYPES.items(), ("U64", np.uint64), ("I64", np.int64), ("F64", np.float64))
-    }
+    names = {np.dtype(kind): name for name, kind in DTYPES.items()}
     header: dict[str, Any] = {"__metadata__": dict(metadata)}
     place = 0
     for name, tensor in tensors.items():
@@ -262,20 +266,20 @@ def _check_places(path: Path, header: dict[str, Any], room: int) -> None:
     for name, tensor in header.items():
         begin, end = places = tensor["data_offsets"]
         shape = tensor["shape"]
-        item = {"F32": 4, "U8": 1, "U32": 4, "U64": 8, "I64": 8, "F64": 8}.get(tensor["dtype"])
         whole = all(type(n) is int and n >= 0 for n in (*places, *shape)) and len(shape) <= 8
-        if item is None or not whole or end - begin != item * math.prod(shape):
+        kind = DTYPES.get(tensor["dtype"])
+        if kind is None or not whole or end - begin != np.dtype(kind).itemsize * math.prod(shape):
             raise InputError(f"{path}: tensor {name!r} does not fit its description")
         if end > room:
             raise InputError(f"{path} is cut short: {end - room} bytes are missing")
 
 
-def map_tensor(path: Path, tensor: Mapping[str, Any], start: int, mode: Any = "r") -> Array:
+def map_tensor(path: Path, tensor: Mapping[str, Any], start: int) -> Array:
     """One tensor of a checked header as a memory map."""
-    kind = {**DTYPES, "U64": np.uint64, "I64": np.int64, "F64": np.float64}[tensor["dtype"]]
+    kind = DTYPES[tensor["dtype"]]
     if 0 in tensor["shape"]:
         return np.zeros(tensor["shape"], kind)
-    return np.memmap(path, kind, mode, start + tensor["data_offsets"][0], tuple(tensor["shape"]))
+    return np.memmap(path, kind, "r", start + tensor["data_offsets"][0], tuple(tensor["shape"]))
 
 
 def load_model(source: os.PathLike[str] | str | None = None, game: Game | str | None = None) -> Model:
@@ -382,8 +386,6 @@ def _what_it_is(path: Path, metadata: Mapping[str, str]) -> tuple[Game, Network]
         stages = tuple(int(stage) for stage in metadata["stages"].split(",") if stage)
         by_hint, fold = metadata["by_hint"] == "1", int(metadata.get("fold", "0"))
         turned = by_hint and metadata.get("turned", "1") == "1"
-        if fold and metadata.get("fold_scale", "1") != "1":
-            raise InputError(f"{path} doubles values where it folds, which is no longer done: train it anew")
         by_age = metadata.get("by_age", "0") == "1"
         if not isinstance(json.loads(metadata["training"]), dict):
             raise InputError(f"{path} is not a model: what it says about its training makes no sense")

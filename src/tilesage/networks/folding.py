@@ -22,7 +22,7 @@ import numpy as np
 
 from tilesage.core.compiler import compiled
 from tilesage.games.board import ONE, TWO, ZERO, Board, holds, tiles_above
-from tilesage.games.g2048 import exponent_at
+from tilesage.games.exact import index_at
 from tilesage.games.game import Game
 
 SMALLEST_HOLE = np.uint64(6)  # 64, in Threes! 24: below it, a missing tile is soon there again
@@ -34,7 +34,7 @@ def halve(board: Board, aux: np.uint64) -> tuple[Board, np.uint64, bool]:
     """All tiles above the largest hole halved; False where there is none from SMALLEST_HOLE on."""
     present, largest = ZERO, ZERO
     for cell in range(16):
-        tile = exponent_at(board, aux, cell)
+        tile = index_at(board, aux, cell)
         present |= ONE << tile
         largest = max(largest, tile)
     hole = max(largest, ONE) - ONE
@@ -44,12 +44,12 @@ def halve(board: Board, aux: np.uint64) -> tuple[Board, np.uint64, bool]:
         return board, aux, False
     lower, lower_aux = ZERO, ZERO
     for cell in range(16):
-        tile = exponent_at(board, aux, cell)
+        tile = index_at(board, aux, cell)
         if tile > hole:
             tile -= ONE
         lower |= min(tile, FIFTEEN) << (np.uint64(cell) << TWO)
         if tile > FIFTEEN:
-            lower_aux |= (tile - FIFTEEN) << (np.uint64(cell) << ONE)
+            lower_aux |= (tile - FIFTEEN) << (np.uint64(cell) << TWO)
     return lower, lower_aux, True
 
 

@@ -20,7 +20,7 @@ from tilesage.core.random import seed_of
 from tilesage.games import Game
 from tilesage.games.board import ACTIONS, unpack
 from tilesage.games.supply import Supply
-from tilesage.records.record import Action, Place, Slide, parse_moves, worth
+from tilesage.records.record import Action, Place, Slide, hint_of, parse_moves, worth
 from tilesage.records.replay import Fault, Outcome, framed
 from tilesage.records.rulebooks import Chance, Question
 
@@ -168,20 +168,13 @@ class ReplayByGameRules:
         size = self.game.max_draws
         auxes, shares = np.zeros(size, np.uint64), np.zeros(size)
         draws = self.game.rules.draws(landed.board, landed.aux, auxes, shares)
-        shown = [self.hint_in(landed.board, auxes[k]) for k in range(draws)]
+        shown = [hint_of(self.game, landed.board, auxes[k]) for k in range(draws)]
         if place.hint not in shown:
             raise Fault(number, "this hint cannot come now")
         drawn = shown.index(place.hint)
         situation = [number for k in range(draws) for number in (k, round(SHARES * shares[k]))]
         self.chance.choices["draw", tuple(situation), drawn] += 1
         return np.uint64(auxes[drawn])
-
-    def hint_in(self, board: np.uint64, aux: np.uint64) -> tuple[int, ...]:
-        """The hint of a position, as indices."""
-        if self.game.hint is None:
-            return ()
-        shown = self.game.write(board, aux)[1]["hint"]
-        return tuple(self.game.tiles.index(int(tile)) for tile in shown.split("+"))
 
     def earn(self, number: int, place: Place) -> None:
         """Check and count what a placement earns."""

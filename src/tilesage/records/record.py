@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from io import BytesIO
 from os import PathLike
@@ -201,6 +201,21 @@ def worth(game: Game, tile: int) -> int:
     return int(game.rules.value_of_board(np.uint64(tile), np.uint64(0))) if game.score_is_value else 0
 
 
+def hint_of(game: Game, board: np.uint64, aux: np.uint64) -> tuple[int, ...]:
+    """The hint of a position as indices, () in a game without one."""
+    if game.hint is None:
+        return ()
+    shown = game.write(board, aux)[1]["hint"]
+    return tuple(game.tiles.index(int(tile)) for tile in shown.split("+"))
+
+
+def place_of(game: Game, landed: int, aux: np.uint64) -> Place:
+    """The tile that stands alone on the board `landed`, with the hint it led to."""
+    cell = (landed.bit_length() - 1) // 4
+    index = landed >> 4 * cell
+    return Place(cell, index, hint_of(game, np.uint64(landed), aux), worth(game, index))
+
+
 def _in_bags(placed: list[tuple[int, int]], random: Random) -> list[tuple[int, int]]:
     """Three times one each of 1, 2, 3, in random order."""
     columns = [[place for place in placed if place[1] == tile] for tile in (1, 2, 3)]
@@ -226,9 +241,8 @@ def record_of(
     evenly over the slides.
     """
     game, rules, rows = start.game, start.game.rules, start.game.rows
-    hints = _Hints(start)
     board, aux, rng = start.board, start.aux, start.rng
-    found = start_actions(game, start.indices, hints[int(aux)], Random(int(rng)))
+    found = start_actions(game, start.indices, hint_of(game, board, aux), Random(int(rng)))
     played = list(actions)
     for count, action in enumerate(played):
         after, after_aux, reward = rules.slide(rows, board, aux, action)
@@ -236,21 +250,7 @@ def record_of(
             raise InputError(f"move {count + 1} of the game to record, {SLIDES[action]}, is illegal")
         pause = ms * (count + 1) // len(played) - ms * count // len(played)
         found.append(Slide(action, int(reward), pause))
-        board, aux, placed, rng = rules.spawn(np.uint64(after), np.uint64(after_aux), rng)
+        board, aux, _, rng = rules.spawn(np.uint64(after), np.uint64(after_aux), rng)
         board, aux, rng = np.uint64(board), np.uint64(aux), np.uint64(rng)
-        landed = int(board) ^ int(after)
-        cell = (landed.bit_length() - 1) // 4
-        found.append(Place(cell, landed >> 4 * cell, hints[int(aux)], int(placed)))
+        found.append(place_of(game, int(board) ^ int(after), aux))
     return Record(game.name, found, slider, placer or notation_of(game.name).placer, start_ms, end_ms)
-
-
-class _Hints(dict[int, tuple[int, ...]]):
-    """The hint in `aux` as indices, worked out once for each aux."""
-
-    def __init__(self, state: State) -> None:
-        self.state = state
-
-    def __missing__(self, aux: int) -> tuple[int, ...]:
-        shown = replace(self.state, aux=np.uint64(aux)).hint
-        self[aux] = tuple(self.state.game.tiles.index(tile) for tile in shown)
-        return self[aux]

@@ -212,28 +212,22 @@ def _windows(situation: tuple[int, ...]) -> dict[int, float]:
 HINTS = Question("hints", "draw", "each tile left in the bag equally likely to be the next hint", _left_in)
 
 
+def _book_of_two(name: str, slide: Slide, rate: float, small: str, large: str) -> RuleBook:
+    """The rules of a game with two kinds of new tiles."""
+    text = f"a {large} with probability {rate:g}, else a {small}"
+    question = Question("tiles", "tile", text, lambda situation: {1: 1 - rate, 2: rate})
+    slides = _tables(slide, "anywhere")
+    return RuleBook(name, slides, lambda chance: DealerOfTwo(chance, rate, (small, large)), (question,))
+
+
 def book_2048(four_rate: float = 0.1) -> RuleBook:
     """The rules of 2048."""
-    question = Question(
-        "tiles",
-        "tile",
-        f"a 4 with probability {four_rate:g}, else a 2",
-        lambda situation: {1: 1 - four_rate, 2: four_rate},
-    )
-    slides = _tables(slide_2048, "anywhere")
-    return RuleBook("2048", slides, lambda chance: DealerOfTwo(chance, four_rate, ("2", "4")), (question,))
+    return _book_of_two("2048", slide_2048, four_rate, "2", "4")
 
 
 def book_fibonacci(two_rate: float = 0.1) -> RuleBook:
     """The rules of 2584."""
-    question = Question(
-        "tiles",
-        "tile",
-        f"a 2 with probability {two_rate:g}, else a 1",
-        lambda situation: {1: 1 - two_rate, 2: two_rate},
-    )
-    slides = _tables(slide_2584, "anywhere")
-    return RuleBook("fibonacci", slides, lambda chance: DealerOfTwo(chance, two_rate, ("1", "2")), (question,))
+    return _book_of_two("fibonacci", slide_2584, two_rate, "1", "2")
 
 
 def book_threes() -> RuleBook:

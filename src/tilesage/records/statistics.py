@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from math import inf, nan, sqrt
 
 from tilesage import games
+from tilesage.records.rulebooks import NUMBERS_OF_2584
 
 POWERS_OF_TWO = (0, *(2**e for e in range(1, 18)))
 THREES = (0, 1, 2, *(3 * 2 ** (i - 3) for i in range(3, 16)))
-FIBONACCI = [0, 1, 2]
-for _ in range(30):
-    FIBONACCI.append(FIBONACCI[-1] + FIBONACCI[-2])
-TILES = {"2048": POWERS_OF_TWO, "threes": THREES, "threes-phone": THREES, "fibonacci": tuple(FIBONACCI)}
+TILES = {"2048": POWERS_OF_TWO, "threes": THREES, "threes-phone": THREES, "fibonacci": tuple(NUMBERS_OF_2584)}
+
+SUMS = ("games", "total", "squares", "slides", "placements", "ms", "slide_ms", "placement_ms")
 
 
 def tiles_of(game: str) -> tuple[int, ...]:
@@ -89,15 +89,9 @@ class Statistics:
 
     def merge(self, other: Statistics) -> None:
         """Add the games of another set."""
-        self.games += other.games
-        self.total += other.total
-        self.squares += other.squares
+        for name in SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.best = max(self.best, other.best)
-        self.slides += other.slides
-        self.placements += other.placements
-        self.ms += other.ms
-        self.slide_ms += other.slide_ms
-        self.placement_ms += other.placement_ms
         self.scores.update(other.scores)
         self.ends.update(other.ends)
 
@@ -194,25 +188,24 @@ def _tile_lines(stats: Statistics) -> list[str]:
     return lines
 
 
-def course_table(stats: Statistics, count: int | None = None) -> str:
-    """The table of the course's framework; `count` is the number of games played so far, if more than these."""
+def course_table(stats: Statistics) -> str:
+    """The table of the course's framework."""
     if not stats.games:
         return "0"
     slider = _rate(stats.slides, stats.slide_ms) if stats.timed_apart else stats.ops
     placer = _rate(stats.placements, stats.placement_ms) if stats.timed_apart else stats.ops
     head = (
-        f"{stats.games if count is None else count}\tavg = {stats.total // stats.games}, max = {stats.best}, "
+        f"{stats.games}\tavg = {stats.total // stats.games}, max = {stats.best}, "
         f"ops = {stats.ops:.0f} ({slider:.0f}|{placer:.0f})"
     )
     return "\n".join([head, *_tile_lines(stats)])
 
 
-def demo_table(stats: Statistics, count: int | None = None, word: str = "avg") -> str:
-    """The table of the demo program; older versions of it say `word="mean"`."""
+def demo_table(stats: Statistics) -> str:
+    """The table of the demo program."""
     if not stats.games:
         return "0"
-    number = stats.games if count is None else count
-    head = f"{number}\t{word} = {_six_digits(stats.mean)}\tmax = {stats.best}"
+    head = f"{stats.games}\tavg = {_six_digits(stats.mean)}\tmax = {stats.best}"
     return "\n".join([head, *_tile_lines(stats)])
 
 

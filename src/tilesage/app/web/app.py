@@ -149,12 +149,8 @@ async def replayed(server: ServerState, request: Request) -> dict[str, Any]:
 
 async def runs_listed(server: ServerState, request: Request) -> dict[str, Any]:
     """`/api/runs`: the trainings and where they stand."""
-
-    def look() -> list[dict[str, Any]]:
-        return [describe_run(run) for run in server.library.runs()]
-
     return {
-        "runs": await asyncio.to_thread(look),
+        "runs": await asyncio.to_thread(lambda: [describe_run(run) for run in server.library.runs()]),
         "running": {name: training.stopping for name, training in server.trainings.running.items()},
         "failed": server.trainings.failed,
     }

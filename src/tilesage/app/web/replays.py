@@ -10,22 +10,22 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
 from tilesage import games
+from tilesage.app.film import moments_of
 from tilesage.app.web.fields import Fields
 from tilesage.app.web.limits import BOARD_CHARACTERS, MOST_MOVES, RECORDS_BYTES
 from tilesage.app.web.players import Player
 from tilesage.app.web.session import LETTERS, play_actions, start_state
 from tilesage.core.errors import InputError
 from tilesage.drawing.motions import compact, motions
-from tilesage.games import Game, State
+from tilesage.games import State
 from tilesage.games.state import DIGITS
-from tilesage.games.supply import Supply
 from tilesage.records.notation import HEAD, guess_game, read_lines
-from tilesage.records.record import Place, Record, Slide, parse_record
+from tilesage.records.record import Record, Slide, parse_record
 
 LISTED = 2000  # games of a file that are listed
 WORST = 12  # mistakes that are told
@@ -67,59 +67,13 @@ class Replay:
 
 def from_record(record: Record) -> Replay:
     """Follow a record move by move; an InputError where it leaves the rules."""
-    game = games.get(record.game)
-    slides = [action for action in record.actions if isinstance(action, Slide)]
+    slides = [action.action for action in record.actions if isinstance(action, Slide)]
     if len(slides) > MOST_MOVES:
         raise InputError(f"a game has at most {MOST_MOVES} moves here")
-    first = next((i for i, action in enumerate(record.actions) if isinstance(action, Slide)), len(record.actions))
-    supply = Supply(game)
-    cells = [0] * 16
-    last: Place | None = None
-    for place in record.actions[:first]:
-        assert isinstance(place, Place)
-        _put(game, cells, place, 0)
-        supply.take((place.tile,))
-        last = place
-    if last is None:
-        raise InputError("the record has no tiles at its start")
-    states = [_state(game, cells, last, supply, 0, 0)]
-    for number, (slide, answer) in enumerate(_pairs(record.actions[first:]), 1):
-        after = states[-1].slides[slide.action]
-        if after is None:
-            raise InputError(f"move {number} of the record, {LETTERS[slide.action]}, is not legal")
-        cells = game.write(after.board, after.aux)[0]
-        _put(game, cells, answer, number)
-        score = states[-1].score + after.reward
-        states.append(_state(game, cells, answer, supply, score, number))
-    return Replay(record.game, states, "".join(LETTERS[slide.action] for slide in slides))
-
-
-def _pairs(actions: list[Slide | Place]) -> list[tuple[Slide, Place]]:
-    pairs = []
-    for i in range(0, len(actions) - 1, 2):
-        slide, place = actions[i], actions[i + 1]
-        if not isinstance(slide, Slide) or not isinstance(place, Place):
-            raise InputError(f"after move {i // 2} of the record a slide and a new tile do not take turns")
-        pairs.append((slide, place))
-    if len(actions) % 2:
-        raise InputError("the record ends with a slide: a new tile must follow it")
-    return pairs
-
-
-def _put(game: Game, cells: list[int], place: Place, number: int) -> None:
-    if not 0 <= place.cell < 16 or cells[place.cell] or not 0 < place.tile < len(game.tiles):
-        raise InputError(f"move {number} of the record puts a tile where none can be")
-    cells[place.cell] = place.tile
-
-
-def _state(game: Game, cells: list[int], place: Place, supply: Supply, score: int, moves: int) -> State:
-    supply.take(place.hint)
-    if not all(0 < index < len(game.tiles) for index in place.hint):
-        raise InputError(f"move {moves} of the record shows a hint that is no tile")
-    state = State(game, *game.read(cells, supply.fields(place.hint)), score, moves)
-    if game.score_is_value:
-        state = replace(state, score=int(game.rules.value_of_board(state.board, state.aux)))
-    return state
+    moments = moments_of(record)
+    if len(moments) != len(slides) + 1:
+        raise InputError("the record ends with a slide or two new tiles: one new tile must follow each slide")
+    return Replay(record.game, [moment.state for moment in moments], "".join(LETTERS[slide] for slide in slides))
 
 
 def list_records(text: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 from tilesage.core.compiler import Number, compiled
 from tilesage.core.errors import InputError
 from tilesage.games.board import Board
-from tilesage.games.g2048 import largest
+from tilesage.games.exact import largest
 from tilesage.networks.folding import halve
 
 NEVER = 99  # a threshold that no tile reaches

@@ -21,7 +21,7 @@ import numpy as np
 
 from tilesage.core.compiler import Array
 from tilesage.core.errors import InputError
-from tilesage.games import board, g2048
+from tilesage.games import board, exact, g2048
 from tilesage.networks.files import SUFFIX, map_tensor, read_header, write_tensors
 
 FORMAT = "tilesage-endgames"
@@ -42,7 +42,8 @@ def folder() -> Path | None:
 def rules_digest() -> str:
     """Other for every change of what solves."""
     here = Path(__file__).parent
-    sources = here / "endgames.py", here / "solving.py", Path(str(g2048.__file__)), Path(str(board.__file__))
+    rules = (Path(str(module.__file__)) for module in (g2048, exact, board))
+    sources = here / "endgames.py", here / "solving.py", *rules
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
 
 
