@@ -173,7 +173,7 @@ def write_json(result: Mapping[str, object], where: str | None) -> bool:
     text = json.dumps(result, indent=2, ensure_ascii=False)
     if where == "-":
         print(text)
-    elif where:
+    elif where is not None:
         with written(where, text=True) as file:
             file.write(text + "\n")
     return where != "-"

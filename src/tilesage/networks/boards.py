@@ -25,7 +25,7 @@ def boards_of(game: Game, tiles: Array) -> tuple[Array, Array]:
     >>> from tilesage import games
     >>> boards, aux = boards_of(games.get("2048"), np.array([[[2, 4, 0, 0]] + 3 * [[0, 0, 0, 65536]]]))
     >>> hex(boards[0]), hex(aux[0])
-    ('0xf000f000f0000021', '0x40404000')
+    ('0xf000f000f0000021', '0x1000100010000000')
     """
     if tiles.shape[1:] != (4, 4) or tiles.dtype.kind not in "iu":
         raise InputError(f"boards are whole numbers [n, 4, 4], not {tiles.dtype} {list(tiles.shape)}")
