@@ -306,7 +306,8 @@ def test_ctrl_c_waits_for_the_threads(tmp_path: Path, monkeypatch: pytest.Monkey
 
     def pressing(thread: ThreadState, rate: float, moves: int, games: int) -> None:
         working.add(id(thread))
-        if both.wait() == 0:
+        presses = both.wait() == 0
+        while presses and not noticed.wait(0.5):  # one that comes just before the main thread waits does not wake it
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         noticed.wait()  # by the main thread, which then waits for both, or does not
         work(thread, rate, 1000, games)
