@@ -20,19 +20,21 @@ from tilesage.search.kinds import NO_MOVE
 
 
 def greedy_agent(game: Game, model: Model) -> Agent:
-    slide, leaves = game.rules.slide, value_function(model, game)
-    worth = leaves.after_value
+    """The player that looks at its own next move alone."""
+    slide, function = game.rules.slide, value_function(model, game)
+    after_value = function.after_value
 
-    @compiled(title=f"the greedy player of {game.title} on {leaves.name}")
+    @compiled(title=f"the greedy player of {game.title} on {function.name}")
     def decide(
         memory: Memory, board: np.uint64, aux: np.uint64, score: int, rng: np.uint64, values: Array
     ) -> tuple[Whole, np.uint64]:
+        rows, weights, notes = memory
         best, chosen = np.float32(0), NO_MOVE
         for action in range(4):
-            after, after_aux, reward = slide(memory[0], board, aux, action)
+            after, after_aux, reward = slide(rows, board, aux, action)
             values[action] = math.nan
             if after != board:
-                expected = worth(memory[1], memory[2], after, after_aux)
+                expected = after_value(weights, notes, after, after_aux)
                 values[action] = score + reward + expected
                 value = np.float32(reward) + np.float32(expected)
                 if chosen == NO_MOVE or value > best:
@@ -40,6 +42,6 @@ def greedy_agent(game: Game, model: Model) -> Agent:
         return chosen, rng
 
     def new_memory() -> Memory:
-        return game.rows, leaves.weights, leaves.new_notes()
+        return game.rows, function.weights, function.new_notes()
 
     return CompiledAgent("greedy", game, decide, new_memory, model)
