@@ -19,6 +19,7 @@ from tilesage import games as all_games
 from tilesage.cluster.connection import build, check_build, cluster, cpus, explain
 from tilesage.core.compiler import Array
 from tilesage.core.errors import InputError
+from tilesage.core.interrupts import postponed
 from tilesage.evaluation.evaluate import Evaluating, Evaluation, LocalWorker, Played
 from tilesage.networks.files import Model
 from tilesage.networks.patterns import Network
@@ -148,7 +149,8 @@ class OnRay(Evaluating):
             while self.next_game < self.games or self.dealt:
                 self._deal()
                 self._collect()
-                self._count()
+                with postponed():  # a game that is counted is recorded too
+                    self._count()
                 if self.progress is not None:
                     self.progress(self.statistics, time.perf_counter() - begin)
         except KeyboardInterrupt:

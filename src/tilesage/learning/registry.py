@@ -12,8 +12,6 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tilesage.core.errors import InputError
 from tilesage.core.plugins import PLACE, Blamed, load, offered_by_packages
 
@@ -79,6 +77,8 @@ def _from_outside(name: str) -> UpdateRule:
 
 def check(rule: UpdateRule) -> None:
     """Let a rule move the first half of a small table, so that errors show at once."""
+    import numpy as np  # here, so that the help of a command need not wait for it
+
     weights, memory, half = np.ones(ENTRIES, np.float32), rule.new_memory(ENTRIES), ENTRIES // 2
     for error in (2, -1):
         rule.update(weights, memory, np.arange(half, dtype=np.uint32), np.float32(error), np.float32(0.1))
@@ -90,6 +90,8 @@ def check(rule: UpdateRule) -> None:
 
 def as_array(rule: UpdateRule) -> Array:
     """A rule as a checkpoint names it."""
+    import numpy as np
+
     return np.frombuffer(rule.name.encode(), np.uint8)
 
 
