@@ -7,12 +7,12 @@ asks for it by name, never because a file does. Whatever goes wrong in it is one
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 import os
 import re
 import sys
 import traceback
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ NAME, PLACE = re.compile(r"\w[\w.-]*"), re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
 
 def offered_by_packages(group: str) -> dict[str, str]:
     """The parts that installed packages offer in a group of entry points, by name, with their places."""
-    points = sorted(entry_points(group=group), key=lambda point: point.name)
+    points = sorted(importlib.metadata.entry_points(group=group), key=lambda point: point.name)
     return {point.name: point.value for point in points if NAME.fullmatch(point.name)}
 
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from tilesage.core.compiler import Array, Number, compiled
 from tilesage.games import Game
-from tilesage.games.board import LOW_BITS, ONE, ROW, S3, S16, TWO, ZERO, Board, count, empty_cells, transpose
+from tilesage.games.board import LOW_BITS, ONE, ROW, S16, ZERO, Board, count, empty_cells, transpose
+from tilesage.games.legal import has_full_nibble
 from tilesage.networks.functions import ValueFunction, make_placed_value
 
 if TYPE_CHECKING:
@@ -57,12 +58,6 @@ def new_lines(game: Game) -> Array:
         return np.zeros((2, 1), np.uint32)
     right = game.rows[mirrored(np.arange(1 << 16))]
     return np.stack([game.rows, mirrored(right & 0xFFFF) | right & ~np.uint32(0xFFFF)])
-
-
-@compiled
-def has_full_nibble(board: Board) -> bool:
-    """A tile of index 15 or more is on the board, so that a slide may need `aux`."""
-    return bool((board & (board >> ONE) & (board >> TWO) & (board >> S3) & LOW_BITS) != ZERO)
 
 
 @cache

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 from dataclasses import dataclass, field
 
 from tilesage.core.errors import InputError
+from tilesage.core.plugins import offered_by_packages
 from tilesage.search.registry import EXAMPLES, REGISTRY, Budget, Row
 
 GROUP = f"{__name__.partition('.')[0]}.agents"  # the entry points of packages that bring players along
@@ -23,7 +23,7 @@ class Spec:
     budget: float = 0.0
     unit: str = ""  # "" a number of what the player counts, "nodes", "s" seconds, or the word deep or d1
     options: dict[str, str] = field(default_factory=dict)
-    best: bool = False  # with everything that the box has for the game
+    best: bool = False  # with everything that is built in for the game
 
     @property
     def row(self) -> Row:
@@ -70,8 +70,7 @@ def is_from_outside(text: str) -> bool:
 
 def plugins() -> dict[str, str]:
     """The players that installed packages bring along: what to write, and module:name."""
-    found = importlib.metadata.entry_points(group=GROUP)
-    return {point.name: f"{point.module}:{point.attr}" for point in found}
+    return offered_by_packages(GROUP)
 
 
 def parse_spec(text: str) -> Spec:

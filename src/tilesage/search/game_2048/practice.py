@@ -25,11 +25,11 @@ class Part(NamedTuple):
 
 
 PARTS = (Part("block", find_block, as_practised), Part("walls", find_walls, as_walls))
-BEST = {"2048": {"walls": walls.NAME}}  # by game: the parts for which the box has a model
+BEST = {"2048": {"walls": walls.NAME}}  # by game: the parts for which there is a built-in model
 
 
 def practice_wanted(spec: Spec, game: Game) -> tuple[Part, Model] | None:
-    """What a player is to hand over, and to which model: block=FILE or walls=FILE; `best` has the box's."""
+    """What a player is to hand over, and to which model: block=FILE or walls=FILE; `best` has the built-in ones."""
     from tilesage.networks.files import BUILT_IN, SUFFIX, load_model
 
     wanted = {part.name: spec.options[part.name] for part in PARTS if part.name in spec.options}
