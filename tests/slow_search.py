@@ -127,14 +127,26 @@ class Node:
         return child.mean + c * self.mean * math.sqrt(2.0 * math.log(self.visits) / child.visits)
 
 
-def uct(state: State, dice: Dice, iterations: int, c: float = 1.0, room: float = math.inf) -> Node:
-    """The tree of `mcts:iterations`; once it has `room` nodes it only goes on collecting rollouts."""
+def uct(
+    state: State,
+    dice: Dice,
+    iterations: int,
+    c: float = 1.0,
+    room: float = math.inf,
+    below: str = "legal",
+    gain: str = "root",
+) -> Node:
+    """The tree of `mcts:iterations`; once it has `room` nodes it only goes on collecting rollouts.
+
+    With below="all" a node below the root has four actions, and one that moves nothing leaves the position alone.
+    """
     root, size = Node(), 1
     for _ in range(iterations):
         now, path, untried = state, [root], []
         while not untried and not now.over:
             node = path[-1]
-            untried = [action for action in now.legal if action not in node.children]
+            actions = MOVES if below == "all" and node is not root else now.legal
+            untried = [action for action in actions if action not in node.children]
             if untried and size == room:
                 break
             if untried:
@@ -142,10 +154,11 @@ def uct(state: State, dice: Dice, iterations: int, c: float = 1.0, room: float =
                 node.children[action] = Node()
                 size += 1
             else:
-                action = max(now.legal, key=lambda action, node=node: node.bound(action, c))
-            now = dice.answer(now.slides[action])
+                action = max(actions, key=lambda action, node=node: node.bound(action, c))
+            if now.slides[action] is not None:
+                now = dice.answer(now.slides[action])
             path.append(node.children[action])
-        gained = now.score - state.score + rollout(now, dice)
+        gained = rollout(now, dice) + (now.score - state.score if gain == "root" else 0)
         for node in path:
             node.visits += 1
             node.total += gained

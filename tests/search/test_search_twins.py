@@ -67,6 +67,45 @@ def test_uct_grows_the_tree_of_the_slow_twin(name: str, c: float) -> None:
         assert action == max(state.legal, key=lambda action, root=root: root.children[action].mean)
 
 
+@every_game
+@pytest.mark.parametrize(
+    ("options", "below", "gain"),
+    [
+        (",below=all", "all", "root"),
+        (",gain=rollout", "legal", "rollout"),
+        (",below=all,gain=rollout", "all", "rollout"),
+    ],
+)
+def test_the_players_of_d1_grow_the_trees_of_the_slow_twin(name: str, options: str, below: str, gain: str) -> None:
+    game = games.get(name)
+    agent = make_agent(f"mcts:60{options}", game)
+    for text in STARTS[name]:
+        state, memory = game.parse(text + " seed=3"), agent.new_memory()
+        root = uct(state, dice_of(state), 60, below=below, gain=gain)
+        action = agent.choose(state, memory)
+        assert_same_nodes(memory[1], ROOT, root)
+        assert action == max(state.legal, key=lambda action, root=root: root.children[action].mean)
+
+
+def test_below_the_root_the_code_of_d1_tries_moves_that_move_nothing() -> None:
+    """In this corner only two moves are legal at the root; further down, all four are nodes, and change nothing."""
+    game = games.get("2048")
+    state = game.parse("2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2")
+    trees = {}
+    for spec in ("mcts:400", "mcts:400,below=all"):
+        agent = make_agent(spec, game)
+        memory = agent.new_memory()
+        agent.choose(state, memory)
+        trees[spec] = memory.tree
+    for tree in trees.values():
+        assert {action for action in range(4) if tree.children[ROOT, action] != NO_CHILD} == set(state.legal)
+    children = {
+        spec: [int((tree.children[child] != NO_CHILD).sum()) for child in tree.children[ROOT] if child]
+        for spec, tree in trees.items()
+    }
+    assert set(children["mcts:400,below=all"]) == {4}
+
+
 def test_a_full_tree_of_uct_goes_on_collecting_rollouts() -> None:
     game = games.get("2048")
     state, agent = game.parse(POSITIONS["2048"][0]), make_agent("mcts:50", game)
@@ -89,7 +128,9 @@ def test_d1_has_400_iterations_and_thinks_twice_as_long_once_the_score_passes_70
     game = games.get("2048")
     agent = make_agent("mcts:d1", game)
     memory = agent.new_memory()
-    assert memory.limits == (400, 1.0, 7000, 2.0, 1.0)
+    assert memory.limits == (400, 1.0, 7000, 2.0, 1.0, True, False)
+    assert make_agent("mcts:d1,gain=rollout", game).new_memory().limits[5:] == (True, True)
+    assert make_agent("mcts:d1,below=legal", game).new_memory().limits[5:] == (False, False)
     limits = memory.limits._replace(iterations=30.0, seconds=1e-300, late_seconds=0.0)
     for score, visits in ((7000, 1), (7001, 30)):
         state = replace(game.parse(POSITIONS["2048"][0]), score=score)

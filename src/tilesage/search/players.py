@@ -35,7 +35,7 @@ BUDGETED = ("s", "nodes")  # units of searches that go deeper until the budget i
 # `deep`: one line of play against whatever is likely enough. Likely is measured along the path, so that a crowded
 # board, where little can happen, is looked into further than an empty one.
 DEEP_LAYERS, DEEP_WIDTH, DEEP_PRUNE = 8, 1, 0.01
-# The limits of D1: 400 iterations and 1 second a move, 2 seconds once the score passes 7,000.
+# The limits of the report D1: 400 iterations and 1 second a move, 2 seconds once the score passes 7,000.
 D1_ITERATIONS, D1_SECONDS, D1_LATE_SECONDS, D1_LATE_SCORE = 400, 1.0, 2.0, 7000
 ENDGAME_TILES = ("128", "256", "512", "1024")
 MOST_ITERATIONS = 1 << 40
@@ -197,7 +197,7 @@ def tree_agent(spec: Spec, game: Game, model: Model | None) -> Agent:
 
 
 def uct_agent(spec: Spec, game: Game) -> Agent:
-    """D1's UCT: random rollouts, c = mean of the node, a new tree for every move."""
+    """UCT: random rollouts, c = mean of the node, a new tree for every move."""
     search, root_values, limits = uct.build(game), uct.root_values, _uct_limits(spec)
 
     @compiled(title=f"Monte Carlo tree search for {game.title}")
@@ -219,18 +219,22 @@ def uct_agent(spec: Spec, game: Game) -> Agent:
 
 
 def _uct_limits(spec: Spec) -> uct.Limits:
-    c = spec.number("c", 1.0, 0.0, 100.0)
+    below = spec.word("below", ("all", "legal") if spec.unit == "d1" else ("legal", "all"))
+    rest = spec.number("c", 1.0, 0.0, 100.0), below == "all", spec.word("gain", ("root", "rollout")) == "rollout"
     if spec.unit == "d1":
-        return uct.Limits(float(D1_ITERATIONS), D1_SECONDS, float(D1_LATE_SCORE), D1_LATE_SECONDS, c)
+        return uct.Limits(float(D1_ITERATIONS), D1_SECONDS, float(D1_LATE_SCORE), D1_LATE_SECONDS, *rest)
     if spec.unit == "s":
-        return uct.Limits(float(MOST_ITERATIONS), spec.budget, math.inf, spec.budget, c)
-    return uct.Limits(spec.budget, 0.0, math.inf, 0.0, c)
+        return uct.Limits(float(MOST_ITERATIONS), spec.budget, math.inf, spec.budget, *rest)
+    return uct.Limits(spec.budget, 0.0, math.inf, 0.0, *rest)
 
 
 def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
     """Monte Carlo tree search with the network at the leaves."""
     if spec.unit == "d1":
         raise InputError(f"{spec.text!r}: d1 plays random rollouts, so write mcts:d1, or mcts:400,leaf=value")
+    for option in ("below", "gain"):
+        if option in spec.options:
+            raise InputError(f"{option} in {spec.text!r} is for random rollouts: leave it out, or leaf=value")
     value = value_function(model, game)
     search, root_values, most_visited = mcts.build(game, value.code).search, mcts.root_values, mcts.most_visited
     seconds = spec.budget if spec.unit == "s" else 0.0

@@ -79,6 +79,7 @@ def reads_leaves(spec: Spec) -> bool:
     return spec.word("leaf", ("rollouts", "value")) == "value"
 
 
+BELOW = "legal; all for d1"
 DOWNGRADE = Option("downgrade", "2048: from this tile on, search a board with smaller tiles", "never")
 TABLE = Option("table", "the table of positions met has 2^table entries; 0 for none", "14")
 LATE_GAME = (
@@ -136,6 +137,8 @@ ROWS = (
         (
             Option("leaf", "what a leaf is worth: rollouts, or value, which a network tells", "rollouts"),
             Option("c", "how much is explored", "1; 0.2 with leaf=value"),
+            Option("below", "rollouts: moves of a node below the root: legal, or all, which may move nothing", BELOW),
+            Option("gain", "rollouts: points count from the root, or of the rollout alone (root, rollout)", "root"),
         ),
     ),
     Row(

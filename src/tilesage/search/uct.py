@@ -4,6 +4,10 @@ The tree is open-loop: a node stands for a sequence of moves, and every iteratio
 iteration has four phases: select walks down by Q/N + c·√(2 ln N_parent / N), where c is the mean Q/N of the node that
 chooses instead of a constant; expand tries one new move; evaluate plays at random to the end; backup adds the score
 gained since the root to Q of every node on the way.
+
+The report D1 differs in two points, which are limits of a search here. Its code removes illegal moves at the root
+only: below it a node has all four, and one that moves nothing leaves the position as it is. Its text counts what the
+random game alone gains, not the points on the way to it.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from tilesage.search import rollouts
 ROOT = 0
 NO_CHILD = 0  # the root is nobody's child
 NO_NODE = -1
+ALL_MOVES = 15
 
 
 class Tree(NamedTuple):
@@ -44,6 +49,8 @@ class Limits(NamedTuple):
     late_score: float  # past it,
     late_seconds: float  # so many seconds a move
     c: float  # a factor of the dynamic constant
+    all_moves: bool = False  # of a node below the root, those that move nothing too; only legal ones otherwise
+    rollout_alone: bool = False  # counts, without the points between the root and it
 
 
 class SearchState(NamedTuple):
@@ -74,12 +81,12 @@ def new_tree(nodes: int) -> Tree:
 
 
 @compiled
-def ucb(tree: Tree, node: Number, legal: Number, c: float) -> Number:
-    """The legal move with the largest upper bound; every legal move has been tried."""
+def ucb(tree: Tree, node: Number, moves: Number, c: float) -> Number:
+    """The move with the largest upper bound; all of them have been tried."""
     best, best_bound = -1, -math.inf
     explore, parent_mean = 2.0 * math.log(tree.visits[node]), tree.totals[node] / tree.visits[node]
     for action in range(4):
-        if legal >> action & 1:
+        if moves >> action & 1:
             child = tree.children[node, action]
             n = tree.visits[child]
             mean = tree.totals[child] / n
@@ -142,8 +149,10 @@ def build(game: Game) -> Search:
     def play(
         rows: Array, board: Board, aux: np.uint64, action: Number, rng: np.uint64
     ) -> tuple[Board, np.uint64, Number, np.uint64]:
-        """A move and the answer of chance: the next position, the points, the generator."""
+        """A move and the answer of chance, which waits for a legal one: next position, points, generator."""
         after, after_aux, reward = slide(rows, board, aux, action)
+        if after == board:
+            return board, aux, np.int64(0), rng
         board, aux, placed, rng = spawn(after, after_aux, rng)
         return board, aux, reward + placed, rng
 
@@ -155,15 +164,18 @@ def build(game: Game) -> Search:
         tree = state.tree
         node, gained = np.int64(ROOT), np.int64(0)
         while True:
-            legal, untried = 0, 0
+            moves, untried = 0, 0
             for action in range(4):
                 if slide(state.rows, board, aux, action)[0] != board:
-                    legal |= 1 << action
-                    if tree.children[node, action] == NO_CHILD:
-                        untried |= 1 << action
-            if legal == 0 or untried:
+                    moves |= 1 << action
+            if moves and node != ROOT and state.limits.all_moves:
+                moves = ALL_MOVES
+            for action in range(4):
+                if tree.children[node, action] == NO_CHILD:
+                    untried |= moves & 1 << action
+            if moves == 0 or untried:
                 return node, untried, board, aux, gained, rng
-            action = ucb(tree, node, legal, state.limits.c)
+            action = ucb(tree, node, moves, state.limits.c)
             board, aux, points, rng = play(state.rows, board, aux, action, rng)
             gained += points
             node = np.int64(tree.children[node, action])
@@ -179,7 +191,7 @@ def build(game: Game) -> Search:
             board, aux, points, rng = play(state.rows, board, aux, action, rng)
             gained += points
         more, rng = evaluate(state.rows, board, aux, rng)
-        backup(tree, node, gained + more)
+        backup(tree, node, more if state.limits.rollout_alone else gained + more)
         return rng
 
     @compiled

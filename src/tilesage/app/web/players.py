@@ -37,7 +37,7 @@ MENU = (  # what the page offers; the API takes any agent within the limits
     ("random", "random"),
 )
 MOST = {"expectimax": 4, "mcts": 20_000, "rollouts": 2_000, "nodes": 200_000}  # layers, iterations, games, nodes
-OPTIONS = {"leaf", "c", "width", "prune", "downgrade"}  # none of them takes memory or time
+OPTIONS = {"leaf", "c", "below", "gain", "width", "prune", "downgrade"}  # none of them takes memory or time
 MOST_AGENTS = 16
 D1_SECONDS = 2.0  # the longest thought of mcts:d1
 log = logging.getLogger(__name__)
