@@ -39,7 +39,7 @@ class Table:
         self.visits: dict[Entry, int] = {}
         self.usual: dict[int, Single] = {}  # by age
         self.usual_sums: dict[int, list[Single]] = {}
-        symmetries = (0, 2) if network.turned else range(8)
+        symmetries = (0,) if network.once else (0, 2) if network.turned else range(8)
         self.views = [
             (number, turned(pattern, k)) for number, pattern in enumerate(network.patterns) for k in symmetries
         ]

@@ -110,6 +110,7 @@ LESSONS = {
     "td(λ)": (lesson_of(history=3, decay=0.5), 8),
     "tc(λ) by age": (lesson_of(coherence=True, by_age=True, history=4, decay=0.5), 8),
     "three steps of threes": (lesson_of("threes", coherence=True, history=3, decay=1.0), 6),
+    "without symmetries": (lesson_of("threes", "once:01,04,be,f", coherence=True, history=2, decay=0.5), 5),
     "the block": (lesson_of("2048-block", coherence=True, history=2, decay=0.5), 6),
     "the walls": (lesson_of("2048-walls", coherence=True, history=2, decay=0.5), 6),
     "phone by hint, tc(λ)": (lesson_of("threes-phone", "01,5", by_hint=True, history=2, decay=0.3), 5),

@@ -65,6 +65,8 @@ EVERY_WAY: dict[str, dict[str, Any]] = {
     "tc": {"rule": "tc"},
     "tc-0.5": {"rule": "tc", "decay": 0.5},
     "td-3-step": {"rule": "td", "steps": 3},
+    "once": {"rule": "td", "network": "once:012,048,567", "decay": 0.5},
+    "once-states": {"rule": "td", "of": "states", "network": "once:012"},
     "by-age": {"rule": "tc", "decay": 0.5, "by_age": True},
     "stages": {"rule": "tc", "decay": 0.5, "stages": "16,64", "optimism": 100.0},
     "backward": {"rule": "td", **BACK},

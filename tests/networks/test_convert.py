@@ -192,6 +192,17 @@ def test_recognises_networks_by_size(tmp_path: Path) -> None:
     assert (done.model.network.name, done.base, done.guessed) == ("8x4", 15, True)
 
 
+def test_networks_without_symmetries_are_written_as_course_files_alone(tmp_path: Path) -> None:
+    model = model_of("lines")
+    for form in ("demo", "tdl2048"):
+        with pytest.raises(InputError, match="--to course"):
+            export_model(model, tmp_path / "w", form, PLAIN)
+    export_model(model, tmp_path / "weights.bin", "course", PLAIN)
+    back = import_model(tmp_path / "weights.bin", model.game, "lines", None, PLAIN).model
+    assert back.weights.tobytes() == model.weights.tobytes()
+    assert back.network.once
+
+
 def test_names_of_files() -> None:
     names = ["a.safetensors", "b.w", "weights.bin", "2048.bin"]
     assert [format_by_name(Path(name)) for name in names] == ["tilesage", "tdl2048", "course", "demo"]

@@ -30,13 +30,13 @@ def in_order(table: Table) -> Any:
     return table.entries_in_order()
 
 
-def slow_value(weights: Any, layout: Layout, board: int) -> float:
+def slow_value(weights: Any, layout: Layout, board: int, once: bool = False) -> float:
     """The definition: every pattern in its eight images, entries in the order of other programs' files."""
     cells = [board >> 4 * i & 15 for i in range(16)]
     total = 0.0
     for table in layout.tables:
         order = in_order(table)
-        for image in images(table.pattern):
+        for image in [table.pattern] if once else images(table.pattern):
             total += float(weights[order[sum(cells[cell] << 4 * k for k, cell in enumerate(image))]])
     return total
 
@@ -63,6 +63,32 @@ def test_four_by_six_pairs_its_patterns_on_shared_lines() -> None:
 def test_symmetries_of_words_are_those_of_boards(board: np.uint64) -> None:
     for turn, k in ((mirror, 1), (flip, 2), (transpose, 4)):
         assert turn(spread(board)) == spread(np.uint64(symmetry(board, k)))
+
+
+def test_a_network_without_symmetries_has_a_table_for_every_place(tmp_path: Path) -> None:
+    network = parse_network("lines")
+    rows, columns = ("0123", "4567", "89ab", "cdef"), ("048c", "159d", "26ae", "37bf")
+    assert network.written == "once:" + ",".join(rows + columns)
+    e = evaluator(GAME, network)
+    assert (e.reads, e.size) == (8, 8 * 16**4)
+    weights = np.random.default_rng(7).normal(size=e.size).astype(np.float32)
+    board = np.uint64(0x0123_4567_89AB_CDEF)
+    for k in range(8):
+        turned = np.uint64(symmetry(board, k))
+        expected = slow_value(weights, e.layout, int(turned), once=True)
+        assert float(e.value(weights, turned, NO_AUX)) == pytest.approx(expected, abs=1e-3)
+    again = load_model(save_model(Model(GAME, network, weights), tmp_path / "model.safetensors"))
+    assert again.network == network
+    after = GAME.new(seed=1).slide("left")
+    assert sum(entry.value for entry in again.entries(after)) == pytest.approx(again.value(after), abs=1e-3)
+    assert len(again.entries(after)) == 8
+
+
+def test_patterns_read_once_keep_apart_from_others() -> None:
+    assert parse_network("once:012+once:456").patterns == parse_network("once: 012 456").patterns
+    assert layout_of(parse_network("once:01234,1234f")).tables[1].cells == (1, 2, 3, 4, 15)
+    with pytest.raises(InputError, match="write once: before each part"):
+        parse_network("lines+tiny")
 
 
 WEIGHTS: dict[str, Any] = {}

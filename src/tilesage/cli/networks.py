@@ -70,5 +70,5 @@ def run(command: Command) -> int:
         say(f"  {len(network.patterns)} tables, {entries}, {network.reads} of them make a value")
         say(f"  {size:,.1f} MB; {training:,.0f} MB while it trains with coherence and the mean of its weights")
         say(pictures(network))
-    say("Every pattern is read in all eight rotations and reflections, which share its table.")
+    say("Every pattern is read in all eight rotations and reflections, which share its table; after once:, in none.")
     return 0

@@ -146,7 +146,11 @@ def _lane_board(evaluator: Evaluator) -> Link:
         board = turned(board, aux)
         return flip(board) if lane & 1 else board
 
-    return one_of_eight if evaluator.network.symmetries == LANES else one_of_two
+    @device
+    def the_only_one(board: np.uint64, aux: np.uint64, lane: int) -> Any:
+        return turned(board, aux)
+
+    return {1: the_only_one, 2: one_of_two, LANES: one_of_eight}[evaluator.network.symmetries]
 
 
 def _mine(tables: Tables, pattern: int) -> Link:

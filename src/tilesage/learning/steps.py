@@ -161,16 +161,18 @@ def _find_moves(game: Game, evaluator: Evaluator) -> FindMoves:
 
 
 def _value_of_move(evaluator: Evaluator, read: Read) -> ValueOfMove:
-    quarter = np.int64(evaluator.reads // 2)
+    half, odd = np.int64(evaluator.reads // 2), evaluator.reads % 2 == 1
 
     @compiled
     def value_of_move(weights: Array, thread: ThreadState, g: int, k: int) -> np.float32:
         """Two sums side by side, because an addition waits for the one before it."""
         index = thread.entries[g]
         a, b = np.float32(0), np.float32(0)
-        for i in range(quarter):
+        for i in range(half):
             a += read(weights, index[CANDIDATES * i + k])
-            b += read(weights, index[CANDIDATES * (i + quarter) + k])
+            b += read(weights, index[CANDIDATES * (i + half) + k])
+        if odd:
+            b += read(weights, index[CANDIDATES * 2 * half + k])
         return a + b
 
     return value_of_move
@@ -192,7 +194,7 @@ def greedy_choice(value_of_move: ValueOfMove) -> ChooseMove:
 
 
 def _value_of(evaluator: Evaluator, read: Read) -> ValueOf:
-    half = np.int64(evaluator.reads // 2)
+    half, odd = np.int64(evaluator.reads // 2), evaluator.reads % 2 == 1
 
     @compiled
     def value_of(weights: Array, entries: Array) -> np.float32:
@@ -200,6 +202,8 @@ def _value_of(evaluator: Evaluator, read: Read) -> ValueOf:
         for i in range(half):
             a += read(weights, entries[i])
             b += read(weights, entries[i + half])
+        if odd:
+            b += read(weights, entries[2 * half])
         return a + b
 
     return value_of

@@ -80,6 +80,10 @@ def export_model(model: Model, path: Path, form: str, numbering: Numbering) -> i
             f"{model.name} sees large boards folded or goes by age, which a {form} file cannot say: "
             "only networks without --fold and --by-age can be written"
         )
+    if network.once and form in ("demo", "tdl2048"):
+        raise InputError(
+            f"{model.name} reads each pattern once, a {form} file is read in all symmetries: write --to course"
+        )
     if form == "tdl2048" and max(map(len, network.patterns)) > LONGEST:
         raise InputError(f"a tdl2048 file names patterns of at most {LONGEST} cells")
     if form in ("demo", "tdl2048") and (base, numbering.first) != (NIBBLE, "low"):
@@ -140,7 +144,7 @@ def _network_of(path: Path, tables: list[StoredTable], wanted: str | None, numbe
 def _by_its_name(network: Network) -> Network:
     """The same patterns under the name people know, if they have one."""
     for name in NAMES:
-        if parse_network(name).patterns == network.patterns:
+        if parse_network(name).written == network.written:
             return parse_network(name)
     return network
 

@@ -28,7 +28,7 @@ from tilesage.networks.layout import VERSION, layout_of
 from tilesage.networks.ntuple import Evaluator, evaluator
 from tilesage.networks.packing import VERSION as PACKING
 from tilesage.networks.packing import unzip_weights, zip_weights
-from tilesage.networks.patterns import Network, parse_network, write_pattern
+from tilesage.networks.patterns import Network, parse_network
 
 if TYPE_CHECKING:
     from tilesage.games import Afterstate, State
@@ -195,7 +195,7 @@ def _metadata(model: Model) -> dict[str, str]:
         "game": model.game.name,
         "parameters": json.dumps(dict(model.game.parameters)),
         "network": network.name,
-        "patterns": ",".join(write_pattern(pattern) for pattern in network.patterns),
+        "patterns": network.written,
         "stages": ",".join(map(str, network.stages)),
         "by_hint": str(int(network.by_hint)),
         "turned": str(int(network.turned)),
@@ -390,7 +390,7 @@ def _what_it_is(path: Path, metadata: Mapping[str, str]) -> tuple[Game, Network]
         if not isinstance(json.loads(metadata["training"]), dict):
             raise InputError(f"{path} is not a model: what it says about its training makes no sense")
         network = parse_network(metadata["network"], stages, by_hint, fold, turned, by_age)
-        if ",".join(write_pattern(pattern) for pattern in network.patterns) != metadata["patterns"]:
+        if network.written != metadata["patterns"]:
             network = parse_network(metadata["patterns"], stages, False, fold, False, by_age)
             network = replace(network, name=metadata["network"], by_hint=by_hint, turned=turned)
         check_known(metadata["game"], path)

@@ -41,6 +41,9 @@ FLIP = ((0x00FF_00FF_00FF_00FF, 8), (0x0000_FFFF_0000_FFFF, 16))
 TRANSPOSE = ((0x00CC_00CC_00CC_00CC, 6), (0x0000_F0F0_0000_F0F0, 12))
 
 
+WAYS = {1: (0,), 2: (0, 2), 8: range(8)}  # bit 0 mirrors, bit 1 flips, bit 2 transposes
+
+
 def spread(board: Any) -> Any:
     """The two planes of a board. Works on anything with + & | ^ << >>: numbers, arrays, vectors of the compiler."""
     return _exchange(board, SPREAD)
@@ -127,9 +130,9 @@ class Layout:
     entries: int  # of one set of tables
 
 
-def images(pattern: Pattern) -> Iterator[Pattern]:
-    """The pattern under the eight symmetries, itself first."""
-    for k in range(8):
+def images(pattern: Pattern, symmetries: int = 8) -> Iterator[Pattern]:
+    """The pattern in all ways in which it is read, itself first; of two ways, the other is top for bottom."""
+    for k in WAYS[symmetries]:
         cells = pattern
         if k & 1:
             cells = tuple(4 * (cell // 4) + 3 - cell % 4 for cell in cells)
@@ -171,7 +174,7 @@ def _partners(network: Network) -> dict[int, tuple[int, Pattern]]:
     for i, j in combinations(range(len(network.patterns)), 2):
         a, b = network.patterns[i], network.patterns[j]
         if len(a) == len(b) and len(a) > SHAREABLE:
-            for cells in [b] if network.turned else images(b):
+            for cells in images(b) if network.symmetries == 8 else [b]:
                 if len(set(a) & set(cells)) == len(a) - 1:
                     fits.setdefault((i, j), cells)
     return {i: (j, fits[i, j]) for i, j in _most_pairs(tuple(fits)[:MOST_FITS])}

@@ -2,7 +2,8 @@
 
 A pattern is a list of cells as hex digits (cells 0-f, row by row), read in all eight rotations and reflections of
 the board, which share one table. A network is written as one of the names below, as patterns separated by commas,
-or as a sum of both: `4x6`, `012345,456789`, `4x6+small`.
+or as a sum of both: `4x6`, `012345,456789`, `4x6+small`. After `once:`, a pattern is read only where it is written,
+so that every place has a table of its own: `once:0123,048c` is the first row and the first column.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ NAMES = {
     "small": SMALL,
     "squares": SQUARES,
     "tiny": "012 456 0145",
+    "lines": "once: 0123 4567 89ab cdef 048c 159d 26ae 37bf",
 }
 NOTES = {
     "4x6": "the classic four, as in TDL2048+",
@@ -52,7 +54,9 @@ NOTES = {
     "small": "both lines and three squares: add to a large network to speed up its start",
     "squares": "three squares: much of what small gives, and quicker; what the built-in players know, with 4x6",
     "tiny": "three small shapes, for tests and first steps",
+    "lines": "a table for each row and each column, no symmetry: the network that many begin with",
 }
+ONCE = "once:"  # before patterns that are not turned or mirrored
 LONGEST, MOST, MOST_STAGES = 7, 64, 6
 SHOWN = 40  # characters of a network's name in its `repr`
 
@@ -68,6 +72,7 @@ class Network:
     fold: int = 0  # from this tile index on, boards are brought down before the tables see them; 0 never
     turned: bool = False  # by hint, on boards turned so that the slide is always left
     by_age: bool = False  # one more table, of what is usual so far into a game
+    once: bool = False  # every pattern is read only where it is written, in none of its symmetries
 
     def __repr__(self) -> str:
         plain = Network(self.name, self.patterns)
@@ -79,12 +84,17 @@ class Network:
     @property
     def symmetries(self) -> int:
         """In how many of the eight symmetries each table reads a board."""
-        return 2 if self.turned else 8
+        return 1 if self.once else 2 if self.turned else 8
 
     @property
     def reads(self) -> int:
         """How many table entries make up one value (the m of the formulas)."""
         return self.symmetries * len(self.patterns)
+
+    @property
+    def written(self) -> str:
+        """The patterns as text."""
+        return ONCE * self.once + ",".join(write_pattern(pattern) for pattern in self.patterns)
 
     @property
     def sets(self) -> int:
@@ -99,10 +109,9 @@ class Network:
     @property
     def key(self) -> str:
         """Tells networks apart in the cache of compiled code."""
-        patterns = ",".join(write_pattern(pattern) for pattern in self.patterns)
         stages = ",".join(map(str, self.stages))
         by = f"{int(self.by_hint)}{int(self.turned)}{int(self.by_age)}"
-        return f"{patterns}/{stages}/{by}/{self.fold}"
+        return f"{self.written}/{stages}/{by}/{self.fold}"
 
 
 HINTS = 4  # 1, 2, 3, or a bonus
@@ -139,17 +148,23 @@ def parse_network(
     turned: bool = True,
     by_age: bool = False,
 ) -> Network:
-    """The network that `text` names or lists. `turned` matters to networks by hint.
+    """The network that `text` names or lists. `turned` matters to networks by hint that are read in symmetries.
 
     >>> parse_network("012,456+tiny").patterns
     ((0, 1, 2), (4, 5, 6), (0, 1, 4, 5))
     """
-    found: dict[Pattern, None] = {}
+    found: dict[Pattern, bool] = {}  # by whether it is read once
     for part in [text] if text in NAMES else text.split("+"):
-        for word in NAMES.get(part.strip(), part).replace(",", " ").split():
-            found[parse_pattern(word)] = None
+        cells = NAMES.get(part.strip(), part.strip())
+        for word in cells.removeprefix(ONCE).replace(",", " ").split():
+            found[parse_pattern(word)] = cells.startswith(ONCE)
     if not found:
         raise InputError(f"no pattern in {text!r}: write one of {', '.join(NAMES)}, or cells like 012345,456789")
+    once = all(found.values())
+    if any(found.values()) != once:
+        raise InputError(
+            f"{text!r} adds patterns that are read once to others: write {ONCE} before each part, or none"
+        )
     if len(found) > MOST:
         raise InputError(f"{len(found)} patterns are too many: at most {MOST}")
     if len(stages) > MOST_STAGES or not all(1 <= stage <= 15 for stage in stages):
@@ -158,9 +173,9 @@ def parse_network(
         )
     if fold and not 8 <= fold <= 15:
         raise InputError(f"boards are folded from a tile with index 8 to 15 on (2048: 256 to 32768), not {fold}")
-    turned = by_hint and turned
+    turned = by_hint and turned and not once
     patterns = _turned(tuple(found)) if turned else tuple(found)
-    return Network(text, patterns, tuple(sorted(set(stages))), by_hint, fold, turned, by_age)
+    return Network(text, patterns, tuple(sorted(set(stages))), by_hint, fold, turned, by_age, once)
 
 
 def _turned(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -150,14 +150,9 @@ def entries_of(model: Model, position: State | Afterstate) -> list[Entry]:
         found.append(Entry("age", (), index, float(model.weights[index])))
     cells, first = unpack(np.uint64(evaluator.seen(board, aux))), int(evaluator.offset(board, aux))
     for table in evaluator.layout.tables:
-        for image in _images(table.pattern, model.network.symmetries):
+        for image in images(table.pattern, model.network.symmetries):
             found.append(_entry(model, table, first, [cells[cell] for cell in image]))
     return found
-
-
-def _images(pattern: Pattern, symmetries: int) -> Iterator[Pattern]:
-    """The pattern in all ways in which the network reads it; a turned one is only mirrored, top and bottom."""
-    yield from images(pattern) if symmetries == 8 else (pattern, tuple(cell ^ 12 for cell in pattern))
 
 
 def _entry(model: Model, table: Table, first: int, indices: Sequence[int]) -> Entry:

@@ -19,6 +19,7 @@ from tilesage.core.compiler import COMPILED
 from tilesage.networks.layout import Layout, flip, mirror, spread, transpose
 
 WORD, HALF, BYTE = ir.IntType(64), ir.IntType(32), ir.IntType(8)
+TURNS = {1: (), 2: (flip,), 8: (mirror, flip, transpose)}  # each doubles the ways in which a board is read
 
 
 class VectorWords:
@@ -60,11 +61,9 @@ class VectorWords:
 
 def symmetric(words: VectorWords, symmetries: int) -> VectorWords:
     """Spread boards in all their symmetries: word k of s boards is board k % s in symmetry k // s."""
-    if symmetries == 2:
-        return words.beside(flip(words))
-    words = words.beside(mirror(words))
-    words = words.beside(flip(words))
-    return words.beside(transpose(words))
+    for turn in TURNS[symmetries]:
+        words = words.beside(turn(words))
+    return words
 
 
 def _data(context: Any, builder: Any, kind: Any, array: Any) -> Any:
@@ -155,9 +154,7 @@ def _plain_sum(layout: Layout, symmetries: int) -> Callable[[Any, Any, Any], Any
 def symmetric_words(board: Any, symmetries: int) -> list[Any]:
     """A board in all its symmetries, spread."""
     words = [spread(np.uint64(board))]
-    if symmetries == 2:
-        return [words[0], flip(words[0])]
-    for turn in (mirror, flip, transpose):
+    for turn in TURNS[symmetries]:
         words += [turn(word) for word in words]
     return words
 
