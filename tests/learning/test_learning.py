@@ -15,6 +15,7 @@ from tilesage.learning.cpu import CpuTrainer
 from tilesage.learning.rules import tc_update, td_update
 from tilesage.learning.schedules import parse_schedule
 from tilesage.learning.states import expectation
+from tilesage.learning.steps import steps_for
 from tilesage.learning.traces import backward_target, delayed_error, history_of
 from tilesage.learning.weights import promote_all, reader
 from tilesage.networks.ntuple import evaluator
@@ -92,7 +93,7 @@ def test_expectations_equal_the_mean_over_all_outcomes(name: str) -> None:
     assert isinstance(trainer, CpuTrainer)
     trainer.advance(3000, 1 << 40, 0.1)
     e, game, thread, weights = trainer.evaluator, trainer.game, trainer.threads[0], trainer.weights()
-    expect = expectation(game, trainer.network)
+    expect = expectation(game, trainer.network, steps_for(game, e))
     boards, auxes = (np.zeros(game.max_placements, np.uint64) for _ in range(2))
     shares, compared = np.zeros(game.max_placements), 0
     for _ in range(40):

@@ -71,7 +71,7 @@ def backward(game: Game, network: Network, rule: UpdateRule, of_states: bool, ah
     steps = steps_for(game, evaluator(game, network), ahead)
     learn_backward = backward_pass(steps, rule)
     what = "states" if of_states else "afterstates"
-    choose_move = greedy_choice(expectation(game, network) if of_states else steps.value_of_move)
+    choose_move = greedy_choice(expectation(game, network, steps) if of_states else steps.value_of_move)
     find_moves, begin_episode, end_episode = steps.find_moves, steps.begin_episode, steps.end_episode
     spawn = game.rules.spawn
 

@@ -8,67 +8,87 @@ were just read.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tilesage.core.compiler import Array, compiled
-from tilesage.games.board import count, empty_cells
+from tilesage.games.board import LOW_BITS, ONE, count, empty_cells
 from tilesage.games.game import Game
 from tilesage.learning.rules import UpdateRule
-from tilesage.learning.steps import NONE, Train, ValueOfMove, greedy_choice, steps_for
+from tilesage.learning.steps import NONE, Steps, Train, ValueOfMove, greedy_choice, steps_for
 from tilesage.learning.thread_state import CANDIDATES, GAMES, MOVES, NO_GAME, SLOTS, ThreadState
 from tilesage.learning.traces import delayed_error
 from tilesage.learning.weights import reader
+from tilesage.networks.layout import Layout
 from tilesage.networks.ntuple import Evaluator, evaluator
 from tilesage.networks.patterns import Network
+from tilesage.networks.vector_words import symmetric_words
 
 LOWEST_STAGE = 3  # stages by smaller tiles could change with a new tile
 
 
-def expectation(game: Game, network: Network) -> ValueOfMove:
+def expectation(game: Game, network: Network, steps: Steps) -> ValueOfMove:
     """E[reward of chance + V(next state)] after a move."""
     ev = evaluator(game, network)
     if game.second_rate is not None and not any(stage < LOWEST_STAGE for stage in network.stages):
-        return _expectation_by_differences(game, ev)
+        return _expectation_by_differences(game, ev, steps)
     return _expectation_by_outcomes(game, ev)
 
 
-def _cell_bits(ev: Evaluator) -> tuple[Array, Array, Array]:
-    """[tables, cells] the bits of an index that belong to a cell, its lowest (tile 1), its next (2); 0: no cell."""
-    tables = ev.layout.tables
-    width = max(len(table.pattern) for table in tables)
-    masks, firsts, seconds = (np.zeros((len(tables), width), np.uint32) for _ in range(3))
-    for t, table in enumerate(tables):
-        for to, bit in enumerate(table.bits):
-            if bit >= 0:
-                masks[t, bit // 4] |= np.uint32(1 << to)
-                if bit % 4 < 2:
-                    (firsts, seconds)[bit % 4][t, bit // 4] = 1 << to
-    return masks, firsts, seconds
+class Covers(NamedTuple):
+    """Which reads cover a cell, and what a tile there adds to their entries: those of cell c from begins[c] on."""
+
+    begins: Array  # [17]
+    reads: Array  # [covers]
+    firsts: Array  # [covers] with a tile 1
+    seconds: Array  # [covers] with a tile 2
 
 
-def _expectation_by_differences(game: Game, ev: Evaluator) -> ValueOfMove:
-    masks, firsts, seconds = _cell_bits(ev)
-    begins = np.array([table.offset for table in ev.layout.tables], np.uint32)
-    read, _ = reader(ev.network, ev.entries)
-    tables, width, symmetries = len(ev.layout.tables), masks.shape[1], ev.network.symmetries
+def covers_of(layout: Layout, symmetries: int) -> Covers:
+    """Found by trying: the entries of the empty board, and of one tile on each cell."""
+    found, begins = [], [0]
+    empty = _all_entries(layout, symmetries, 0)
+    for cell in range(16):
+        first, second = (_all_entries(layout, symmetries, tile << 4 * cell) - empty for tile in (1, 2))
+        covering = np.nonzero(first)[0]
+        found.append((covering, first[covering], second[covering]))
+        begins.append(begins[-1] + len(covering))
+    columns = (np.concatenate(column).astype(np.uint32) for column in zip(*found, strict=True))
+    return Covers(np.array(begins, np.int64), *columns)
+
+
+def _all_entries(layout: Layout, symmetries: int, board: int) -> Array:
+    """[reads] the entries of a board, in the order of `entries_of`."""
+    words = symmetric_words(board, symmetries)
+    return np.array([int(table.entry(word)) for table in layout.tables for word in words], np.int64)
+
+
+def _expectation_by_differences(game: Game, ev: Evaluator, steps: Steps) -> ValueOfMove:
+    network = ev.network
+    begins, reads, firsts, seconds = covers_of(ev.layout, network.symmetries)
+    read, _ = reader(network, ev.entries)
+    value_of_move, changed = steps.value_of_move, network.turned or bool(network.fold)
+    places = CANDIDATES * reads
     second_rate = np.float32(game.second_rate or 0)
-    first_rate, several, offset = np.float32(1) - second_rate, ev.network.sets > 1, ev.offset
+    first_rate = np.float32(1) - second_rate
 
     @compiled
     def expect(weights: Array, thread: ThreadState, g: int, k: int) -> np.float32:
-        after, index = thread.afters[g, k], thread.entries[g]
-        first = np.uint32(offset(after, thread.auxes[g, k])) if several else np.uint32(0)
-        total, change = np.float32(0), np.float32(0)
-        for t in range(tables):
-            for s in range(symmetries):
-                entry = index[CANDIDATES * (symmetries * t + s) + k]
-                weight = read(weights, entry)
-                total += weight
-                for c in range(width):
-                    if masks[t, c] and not (entry - begins[t] - first) & masks[t, c]:
-                        change += first_rate * read(weights, entry + firsts[t, c])
-                        change += second_rate * read(weights, entry + seconds[t, c]) - weight
-        return total + change / np.float32(count(empty_cells(after)))
+        """By empty cells, not by entries: which cells of an entry are empty is nothing a processor can guess."""
+        index = thread.entries[g]
+        more, less = np.float32(0), np.float32(0)
+        cells = empty_cells(thread.seen[g, k] if changed else thread.afters[g, k])
+        share = np.float32(1) / np.float32(count(cells))
+        while cells:
+            cell = np.int64(count((cells - ONE) & ~cells & LOW_BITS))
+            cells &= cells - ONE
+            for j in range(begins[cell], begins[cell + 1]):
+                entry = index[places[j] + np.uint32(k)]
+                more += first_rate * read(weights, entry + firsts[j])
+                more += second_rate * read(weights, entry + seconds[j])
+                less += read(weights, entry)
+        return value_of_move(weights, thread, g, k) + (more - less) * share
 
     return expect
 
@@ -95,7 +115,7 @@ def forward_states(game: Game, network: Network, rule: UpdateRule, history: int,
     """The forward loop on values of states: V(s) moves toward r + V(next s), that of the last one toward 0."""
     steps = steps_for(game, evaluator(game, network), ahead)
     find_moves, find_entries, copy_entries = steps.find_moves, steps.find_entries, steps.copy_entries_of_state
-    choose_move, value_of, promote = greedy_choice(expectation(game, network)), steps.value_of, steps.promote
+    choose_move, value_of, promote = greedy_choice(expectation(game, network, steps)), steps.value_of, steps.promote
     begin_episode, end_episode, spawn = steps.begin_episode, steps.end_episode, game.rules.spawn
     update = rule.update
 
