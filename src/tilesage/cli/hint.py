@@ -116,7 +116,8 @@ def table(advice: Advice) -> str:
     lines = [str(advice.state), "", f"score {advice.state.score:,}"]
     if advice.best < 0:
         return "\n".join([*lines, "no move is legal: the game is over"])
-    head = "          expected score"
+    lines.append(f"in brackets what a move gives away; the figure is the {advice.figure}")
+    head = f"{'expected':>24}{'':12}"
     if played:
         head += "    played on" + (f"   reach {advice.next_tile:,}" if advice.next_tile else "")
     lines.append(head)
@@ -127,6 +128,7 @@ def table(advice: Advice) -> str:
             lines.append(f"{line}   moves nothing")
             continue
         line += f"{'–':>16}" if move.expected is None else f"{move.expected:16,.0f}"
+        line += f"{f'(−{move.loss:,.0f})':>12}" if move.loss else " " * 12
         if move.played is not None:
             line += f"{move.played:13,.0f}"
         if move.reach is not None:

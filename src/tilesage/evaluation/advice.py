@@ -11,6 +11,7 @@ import numpy as np
 
 from tilesage.core.errors import InputError
 from tilesage.core.random import seed_of
+from tilesage.evaluation.forecast import opinion_of
 from tilesage.evaluation.playing import DICE, LARGEST, SCORE, Playing, row_of
 from tilesage.games import State
 from tilesage.games.board import ACTIONS
@@ -25,7 +26,8 @@ class MoveAdvice:
     action: int
     legal: bool
     reward: int | None = None
-    expected: float | None = None  # the score at the end of the game, as the player sees it
+    expected: float | None = None  # the player's figure, which `Advice.figure` names
+    loss: float | None = None  # what it is less than that of the best move
     played: float | None = None  # the mean score of games that the player really finished from here
     reach: float | None = None  # the share of those that reached the next tile
 
@@ -36,6 +38,7 @@ class MoveAdvice:
             "legal": self.legal,
             "reward": self.reward,
             "expected": self.expected,
+            "loss": self.loss,
         }
         if self.played is not None:
             found |= {"played_mean": self.played, "reach_next_tile": self.reach}
@@ -51,6 +54,7 @@ class Advice:
     moves: tuple[MoveAdvice, ...]
     best: int  # NO_MOVE when the game is over
     next_tile: int | None  # the tile after the largest one
+    figure: str  # what the figures of the moves are
 
     def __repr__(self) -> str:
         best = ACTIONS[self.best] if self.best != NO_MOVE else "no move is legal"
@@ -67,6 +71,7 @@ class Advice:
             "over": self.best == NO_MOVE,
             "best": ACTIONS[self.best] if self.best != NO_MOVE else None,
             "next_tile": self.next_tile,
+            "figure": self.figure,
             "moves": [move.summary() for move in self.moves],
         }
 
@@ -84,7 +89,7 @@ def advise(
     """
     check_possible(state)
     memory = agent.new_memory() if memory is None else memory
-    best, values = agent.think(state, memory)
+    opinion = opinion_of(agent, state, agent.think(state, memory))
     tiles, largest = state.game.tiles, max(state.indices)
     next_tile = tiles[largest + 1] if largest + 1 < len(tiles) else None
     moves, finished, games = [], count(1), playouts * len(state.legal)
@@ -100,8 +105,18 @@ def advise(
         played = reach = None
         if playouts:
             played, reach = _play_on(agent, memory, state, action, playouts, largest + 1, tell)
-        moves.append(MoveAdvice(action, True, after.reward, values[action], played, reach if next_tile else None))
-    return Advice(state, agent, tuple(moves), best, next_tile)
+        moves.append(
+            MoveAdvice(
+                action,
+                True,
+                after.reward,
+                opinion.values[action],
+                opinion.losses[action],
+                played,
+                reach if next_tile else None,
+            )
+        )
+    return Advice(state, agent, tuple(moves), opinion.best, next_tile, opinion.name)
 
 
 def check_possible(state: State) -> None:
