@@ -308,7 +308,11 @@ class SlowLearner:
                 slot.rewards.append(slot.gain + Single(reward))
             slot.gain = Single(reward + placed) if of_states else Single(placed)
             return 1
-        target, keep = ZERO if of_states else slot.gain, Single(self.decay)
+        if of_states and not self.config.learn_end:  # V of the last state counts as 0, and is not learnt
+            slot.path.pop()
+            slot.rewards.pop()
+        target = ZERO if of_states and self.config.learn_end else slot.gain
+        keep = Single(self.decay)
         for position, reward in zip(reversed(slot.path), reversed(slot.rewards)):
             table.learn(position, target - table.value(position), rate, self.coherent)
             target = reward + keep * target + Single(1 - self.decay) * table.value(position)

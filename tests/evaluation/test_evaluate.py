@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from slow_search import Dice, choose_at_random
 from tilesage import games
 from tilesage.cli import main
 from tilesage.core.compiler import _Store
+from tilesage.core.errors import InputError
 from tilesage.core.random import seed_of
 from tilesage.evaluation.evaluate import LocalWorker, evaluate, records_of
 from tilesage.games import State
@@ -170,6 +172,25 @@ def test_the_flag_that_ctrl_c_sets_ends_the_game_in_play() -> None:
     played = player.play(1, 0, 10)
     assert (len(played), len(played.actions)) == (10, 10)
     assert played.moves.tolist() == [len(actions) for actions in played.actions]
+
+
+def first_legal(state: State) -> int:
+    return state.legal[0]
+
+
+@pytest.mark.parametrize("player", ["random", first_legal])
+def test_games_that_end_at_a_tile_are_the_beginnings_of_whole_games(player: str | Callable[[State], int]) -> None:
+    whole, until = (evaluate(player, 60, game="2048", until=tile).statistics for tile in (None, 64))
+    assert until.slides < whole.slides
+    assert max(until.ends) == 6  # of the index 6: 64
+    assert until.ends[6] == sum(games for tile, games in whole.ends.items() if tile >= 6) > 0
+
+
+def test_games_end_at_a_tile_of_theirs_and_are_not_recorded() -> None:
+    with pytest.raises(InputError, match="100 is no tile of 2048: give one such as 2048"):
+        evaluate("random", 1, game="2048", until=100)
+    with pytest.raises(InputError, match="not whole"):
+        evaluate("random", 1, game="2048", until=64, keep=print)
 
 
 @pytest.mark.usefixtures("plain_ctrl_c")

@@ -76,6 +76,7 @@ EVERY_WAY: dict[str, dict[str, Any]] = {
     "states-fours": {"rule": "td", "parameters": "four_rate=0.5", **STATES},
     "states-stages-0.5": {"rule": "tc", "decay": 0.5, "stages": "16,64", **STATES},
     "states-backward": {"rule": "td", **STATES, **BACK},
+    "states-backward-no-end": {"rule": "td", "learn_end": False, **STATES, **BACK},
     "threes-0.5": {"game": "threes", "rule": "tc", "decay": 0.5},
     "threes-by-hint": {"game": "threes", "rule": "td", "by_hint": True, "stages": "24", "by_age": True},
     "threes-fold": {"game": "threes", "rule": "tc", "fold": "96"},

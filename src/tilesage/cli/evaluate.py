@@ -51,6 +51,8 @@ class Command:
     """How many games."""
     seed: int = 1
     """The seed: the same games for the same seed, whatever the number of workers."""
+    until: MaybeWhole = None
+    """End a game as soon as it has this tile, such as 2048; by default games go on until no move is left."""
     workers: MaybeWhole = None
     """How many threads play (processes where the player is plain Python); by default one a processor."""
     on: Literal["local", "ray"] = "local"
@@ -118,17 +120,20 @@ def _play(agent: Agent, command: Command, keep: Callable[[Record], None] | None)
     if command.device == "cuda":
         from tilesage.evaluation.on_gpu import evaluate_on_gpu
 
-        if keep or command.on == "ray":
-            raise InputError("--save and --on ray go with --device cpu")
+        if keep or command.on == "ray" or command.until:
+            raise InputError("--save, --until and --on ray go with --device cpu")
         return _watched(agent, command, evaluate_on_gpu)
     if command.on == "ray":
+        if command.until:
+            raise InputError("--until goes with games on this machine: leave out --on ray")
         from tilesage.cluster.evaluate import evaluate_on_ray
 
         on_ray = partial(evaluate_on_ray, address=command.ray_address)
         return _watched(agent, command, partial(on_ray, workers=command.workers, keep=keep))
     if command.ray_address:
         raise InputError("--ray-address goes with --on ray")
-    return _watched(agent, command, partial(evaluate, workers=command.workers or os.cpu_count() or 1, keep=keep))
+    workers = command.workers or os.cpu_count() or 1
+    return _watched(agent, command, partial(evaluate, workers=workers, keep=keep, until=command.until))
 
 
 def _watched(agent: Agent, command: Command, play: Callable[..., Evaluation]) -> Evaluation:
@@ -151,7 +156,8 @@ def report(result: Evaluation, command: Command) -> None:
     say(TABLES[command.style](statistics), to_stderr=aside)
     if command.style == "ours":
         speed = statistics.slides / result.seconds
-        say(f"  {speed:,.0f} moves/s on {result.workers} {result.worker_kind}", to_stderr=aside)
+        ended = f", games ended at {result.until}" if result.until else ""
+        say(f"  {speed:,.0f} moves/s on {result.workers} {result.worker_kind}{ended}", to_stderr=aside)
     if command.save and not aside:
         game = result.agent.game.name
         own = f" --game {game}" if ":" in game else ""  # a file imports nobody's module

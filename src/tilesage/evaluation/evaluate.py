@@ -76,8 +76,8 @@ class Worker(Protocol):
 class LocalWorker:
     """A worker of this process: an agent at its games, with a memory of its own."""
 
-    def __init__(self, agent: Agent, keep_actions: bool, stop: Array | None = None) -> None:
-        self.agent = agent
+    def __init__(self, agent: Agent, keep_actions: bool, until: int = 0, stop: Array | None = None) -> None:
+        self.agent, self.until = agent, until
         self.playing = Playing(agent)
         self.actions = np.zeros(4 * LONGEST_GAME if keep_actions else 0, np.uint8)
         self.stop = np.zeros(1, np.int64) if stop is None else stop
@@ -88,7 +88,7 @@ class LocalWorker:
         dealer_of(self.agent.game)(self.agent.game.rows, np.uint64(seed), first, places)
         begun, clock, failure = time.time(), time.perf_counter(), None
         try:
-            self.playing.finish(places, self.actions, self.stop)
+            self.playing.finish(places, self.actions, self.stop, self.until)
         except AgentError as error:
             failure = error
         seconds = time.perf_counter() - clock
@@ -119,6 +119,7 @@ class Evaluation:
     workers: int
     complete: bool = True
     worker_kind: str = "threads"
+    until: int | None = None  # the tile at which games ended
 
     def __repr__(self) -> str:
         found, part = self.statistics, "" if self.complete else ", not complete"
@@ -142,6 +143,7 @@ class Evaluation:
             "model": model.name if model else None,
             "network": model.network.name if model else None,
             "seed": self.seed,
+            "until": self.until,
             **self.statistics.summary(),
             "seconds": self.seconds,
             "moves_per_second": moves / self.seconds if self.seconds else None,
@@ -160,12 +162,15 @@ def evaluate(
     model: Model | Path | str | None = None,
     keep: Callable[[Record], None] | None = None,
     progress: Callable[[Statistics, float], None] | None = None,
+    until: int | None = None,
 ) -> Evaluation:
     """Play games 0 … games - 1 under `seed` and count what came of them.
 
     `player` is whatever `agent` takes: "greedy", "my_module:my_agent", a function from a position to a move, an
     object with `choose`. Compiled players play on `workers` threads. Players in plain Python play in as many
     processes if they can be imported there, otherwise in this one. The games are the same for any number of workers.
+
+    `until`: games also end as soon as they have this tile, as a player does who stops at 2048.
 
     `keep` receives every game as a record, in order; `progress` the figures so far, a few times a second. Ctrl-C ends
     the evaluation early with what was finished: `complete` is then False, even if that is all of it, so that whoever
@@ -179,7 +184,7 @@ def evaluate(
         raise InputError("games and workers are whole numbers from 1 on")
     if not 0 <= seed < 2**64:
         raise InputError(f"a seed is a whole number from 0 to 2^64 - 1, not {seed}")
-    return Evaluating(agent_of(player, game, model), games, seed, min(workers, games), keep, progress).run()
+    return Evaluating(agent_of(player, game, model), games, seed, min(workers, games), keep, progress, until).run()
 
 
 def where_to_play(agent: Agent, workers: int) -> tuple[int, str]:
@@ -208,7 +213,14 @@ class Evaluating:
         workers: int,
         keep: Callable[[Record], None] | None,
         progress: Callable[[Statistics, float], None] | None,
+        until: int | None = None,
     ) -> None:
+        tiles = agent.game.tiles
+        if until is not None and until not in tiles[1:]:
+            raise InputError(f"{until} is no tile of {agent.game.title}: give one such as {tiles[agent.game.goal]}")
+        if keep is not None and until is not None:
+            raise InputError("games that end at a tile are not whole, so no record holds them: leave out --save")
+        self.until = until
         if keep is not None and agent.game.practice:
             raise InputError(
                 f"games of {agent.game.name} cannot be recorded: a record begins with an empty board, and practice "
@@ -253,17 +265,17 @@ class Evaluating:
     def _result(self, seconds: float) -> Evaluation:
         complete = self.statistics.games == self.wanted and not self.interrupted
         found = self.agent, self.seed, self.statistics, seconds, self.workers
-        return Evaluation(*found, complete=complete, worker_kind=self.worker_kind)
+        return Evaluation(*found, complete=complete, worker_kind=self.worker_kind, until=self.until)
 
     def _workers(self) -> list[Worker]:
         """All of them, ready to play."""
         self.workers, self.worker_kind = where_to_play(self.agent, self.workers)
-        keep = self.keep is not None
+        keep, tile = self.keep is not None, self.agent.game.tiles.index(self.until) if self.until else 0
         if isinstance(self.agent, PythonAgent) and self.workers > 1:
             from tilesage.evaluation.processes import start_workers
 
-            return start_workers(self.agent, keep, self.workers)
-        local = [LocalWorker(self.agent, keep, self.stop) for _ in range(self.workers)]
+            return start_workers(self.agent, keep, tile, self.workers)
+        local = [LocalWorker(self.agent, keep, tile, self.stop) for _ in range(self.workers)]
         self.stop[0] = 1
         local[0].play(self.seed, 0, 1)  # a game that is stopped at once: compiled before the clock starts
         self.stop[0] = 0

@@ -74,13 +74,13 @@ def state_of(game: Game, place: Array) -> State:
 
 
 def loop_of(agent: Agent) -> Callable[..., None]:
-    """The loop of this agent: (memory, places, before, actions, most, seconds, by_position, stop).
+    """The loop of this agent: (memory, places, before, actions, most, seconds, by_position, until, stop).
 
     It plays the games in the rows of `places`, one after another: each to its end, or until it took `most` moves, or
     until the loop took so many seconds, or `stop[0]` is set, at which the loop ends. `before` becomes the position
     before the last move. Where there is room for `actions`, the moves of all games are written there in a row; a game
     is not begun when fewer than `most` of them would fit. `by_position`: the player rolls the dice of each position,
-    as `agent.choose` does, instead of going on with its own.
+    as `agent.choose` does, instead of going on with its own. `until`: a game also ends when it has this tile (index).
     """
     if isinstance(agent, PythonAgent):
         return _python_loop(agent)
@@ -107,6 +107,7 @@ def _compiled_loop(game: Game, decide: Callable[..., Any], spec: str) -> Callabl
         most: int,
         seconds: float,
         by_position: bool,
+        until: int,
         stop: Array,
     ) -> None:
         end, timed, used = now() + seconds, seconds < math.inf, np.int64(0)
@@ -118,6 +119,9 @@ def _compiled_loop(game: Game, decide: Callable[..., Any], spec: str) -> Callabl
             old_board, old_aux, old_score, old_chance = board, aux, score, chance
             moves, over = np.int64(0), False
             while moves < most and not stop[0]:
+                if until and largest_tile(board, aux) >= until:
+                    over = True
+                    break
                 if by_position:
                     dice = seed_of(chance, CHOICE)
                 action, dice = decide(memory, board, aux, score, dice, values)
@@ -178,6 +182,7 @@ def _python_loop(agent: PythonAgent) -> Callable[..., None]:
         most: int,
         seconds: float,
         by_position: bool,
+        until: int,
         stop: Array,
     ) -> None:
         end, used = time.perf_counter() + seconds, 0
@@ -194,6 +199,8 @@ def _python_loop(agent: PythonAgent) -> Callable[..., None]:
                 action = ask(state)
                 before[:] = place
                 bits = int(step(rows, moving, place, action))
+                if until and game.rules.largest(place[BOARD], place[AUX]) >= until:
+                    bits = 0
                 if actions.size:
                     actions[used + moves] = action
                 moves += 1
@@ -214,10 +221,13 @@ class Playing:
         self.agent, self.loop = agent, loop_of(agent)
         self.memory = agent.new_memory() if memory is None else memory
 
-    def finish(self, places: Array, actions: Array, stop: Array) -> None:
-        """Play the games in these rows to their ends; each has its own dice from the first move to the last."""
+    def finish(self, places: Array, actions: Array, stop: Array, until: int = 0) -> None:
+        """Play the games in these rows to their ends, or until they have this tile.
+
+        Each has its own dice from the first move to the last.
+        """
         before = np.zeros(COLUMNS, np.uint64)
-        self.loop(self.memory, places, before, actions, LONGEST_GAME, math.inf, False, stop)
+        self.loop(self.memory, places, before, actions, LONGEST_GAME, math.inf, False, until, stop)
 
     def go_on(self, state: State, most: int, seconds: float) -> tuple[State, State, bytes]:
         """Up to `most` moves from here: the position before the last move, the one after it, and all actions.
@@ -226,6 +236,6 @@ class Playing:
         """
         places, before = row_of(state).reshape(1, -1), np.zeros(COLUMNS, np.uint64)
         actions = np.zeros(most, np.uint8)
-        self.loop(self.memory, places, before, actions, most, seconds, True, np.zeros(1, np.int64))
+        self.loop(self.memory, places, before, actions, most, seconds, True, 0, np.zeros(1, np.int64))
         made = int(places[0, MOVES]) - state.moves
         return state_of(state.game, before), state_of(state.game, places[0]), actions[:made].tobytes()

@@ -38,11 +38,12 @@ class Order(NamedTuple):
     game: str
     parameters: dict[str, float]
     keep: bool
+    until: int
 
     def worker(self) -> LocalWorker:
         """The worker that carries out the order, in its process."""
         game = games.get(self.game, **self.parameters)
-        return LocalWorker(agent_of(self.reference, game), self.keep)
+        return LocalWorker(agent_of(self.reference, game), self.keep, self.until)
 
 
 def can_be_found(agent: PythonAgent) -> bool:
@@ -53,10 +54,10 @@ def can_be_found(agent: PythonAgent) -> bool:
     return False
 
 
-def start_workers(agent: PythonAgent, keep: bool, count: int) -> list[Worker]:
+def start_workers(agent: PythonAgent, keep: bool, until: int, count: int) -> list[Worker]:
     """So many processes, each ready to play."""
     assert agent.reference is not None
-    order = Order(agent.reference, agent.spec, agent.game.name, dict(agent.game.parameters), keep)
+    order = Order(agent.reference, agent.spec, agent.game.name, dict(agent.game.parameters), keep, until)
     started = [ProcessWorker(order, quiet=number > 0) for number in range(count)]
     try:
         for worker in started:

@@ -66,14 +66,16 @@ def backward_pass(steps: Steps, rule: UpdateRule) -> LearnBackward:
 RING = 2  # places that `backward_pass` needs
 
 
-def backward(game: Game, network: Network, rule: UpdateRule, of_states: bool, ahead: bool) -> Train:
-    """The backward loop, on values of afterstates or of states."""
+def backward(
+    game: Game, network: Network, rule: UpdateRule, of_states: bool, ahead: bool, learn_end: bool = True
+) -> Train:
+    """The backward loop, on values of afterstates or of states; `learn_end`: of the last state, too."""
     steps = steps_for(game, evaluator(game, network), ahead)
     learn_backward = backward_pass(steps, rule)
     what = "states" if of_states else "afterstates"
     choose_move = greedy_choice(expectation(game, network, steps) if of_states else steps.value_of_move)
     find_moves, begin_episode, end_episode = steps.find_moves, steps.begin_episode, steps.end_episode
-    spawn = game.rules.spawn
+    spawn, learn_last = game.rules.spawn, of_states and learn_end
 
     @compiled(title=f"the {network.name} trainer for {game.name}, {what}, backward")
     def train(
@@ -108,8 +110,8 @@ def backward(game: Game, network: Network, rule: UpdateRule, of_states: bool, ah
                     thread.tally[MOVES] += 1
                 else:
                     if t != NO_GAME:
-                        last = NONE if of_states else np.float32(thread.gain[g])
-                        learn_backward(weights, memory, thread, g, t + 1 if of_states else t, last, rate, decay)
+                        last = NONE if learn_last else np.float32(thread.gain[g])
+                        learn_backward(weights, memory, thread, g, t + 1 if learn_last else t, last, rate, decay)
                         end_episode(thread, g)
                     begin_episode(rows, thread, g)
                 find_moves(rows, weights, thread, g)

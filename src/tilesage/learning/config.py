@@ -43,6 +43,8 @@ class TrainConfig:
     """What values are of: the board after the move, or before it (choosing then averages over chance)."""
     direction: Literal["forward", "backward"] = "forward"
     """Learn as the game goes, or after it from its end."""
+    learn_end: bool = True
+    """Values of states, backward: the last state of a game learns that it is worth 0, too."""
     decay: float = 0.0
     """λ of TD(λ) and TC(λ): how much of later errors reaches back. 0.5 is a good one."""
     steps: int = 0
@@ -104,6 +106,8 @@ class TrainConfig:
             raise InputError("--steps goes with forward learning and without --decay")
         if self.by_hint and self.of == "states":
             raise InputError("--by-hint goes with values of afterstates: only they know the direction of the slide")
+        if not self.learn_end and (self.of != "states" or self.direction != "backward"):
+            raise InputError("--no-learn-end goes with --of states --direction backward")
         if self.by_age and (self.of == "states" or self.direction == "backward"):
             raise InputError("--by-age goes with forward learning of values of afterstates")
         if self.start == "ahead" and not self.stages:

@@ -36,7 +36,7 @@ def loop_for(config: TrainConfig, rule: UpdateRule) -> Train:
     """The compiled loop of these settings."""
     game, network, ahead = config.the_game, config.the_network, config.start == "ahead"
     if config.direction == "backward":
-        return backward(game, network, rule, config.of == "states", ahead)
+        return backward(game, network, rule, config.of == "states", ahead, config.learn_end)
     make = forward_states if config.of == "states" else forward_afterstates
     return make(game, network, rule, config.history, ahead)
 
