@@ -116,12 +116,15 @@ class BatchLearner:
         return _tree(self.parts(board, aux))
 
     def expectation(self, after: np.uint64, aux: np.uint64) -> np.float32:
-        """E[V(next state)] after an afterstate."""
+        """E[r' + V(next state)] after an afterstate; the first lane adds r', what the new tile is worth."""
         most = self.game.max_placements
         boards, auxes, chances = np.zeros(most, np.uint64), np.zeros(most, np.uint64), np.zeros(most, np.float32)
         sums = [F(0)] * LANES
         for i in range(self.game.rules.placements(after, aux, boards, auxes, chances)):
             parts = self.parts(boards[i], auxes[i])
+            if self.game.score_is_value:
+                worth = self.game.rules.value_of_board
+                parts[0] = F(parts[0] + F(worth(boards[i], auxes[i]) - worth(after, aux)))
             sums = [F(total + F(part * chances[i])) for total, part in zip(sums, parts)]
         return _tree(sums)
 

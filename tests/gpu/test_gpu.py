@@ -15,11 +15,13 @@ from slow_batch import BatchLearner, batch_rate
 from tilesage import games
 from tilesage.cli import main
 from tilesage.core.errors import InputError
-from tilesage.gpu.available import require_gpu
+from tilesage.evaluation.on_gpu import counted, evaluate_on_gpu
+from tilesage.gpu.available import require_gpu, require_toolkit
 from tilesage.networks.files import Model, save_model
 from tilesage.networks.layout import layout_of
 from tilesage.networks.ntuple import evaluator
 from tilesage.networks.patterns import parse_network
+from tilesage.search.agents import make_agent
 
 HERE = Path(__file__).parent
 KERNELS = HERE / "gpu_kernels.py"
@@ -58,6 +60,37 @@ def test_without_a_gpu_one_line_says_what_is_missing() -> None:
     with pytest.raises(InputError, match=r"--device cuda needs .*(numba-cuda|NVIDIA GPU)") as caught:
         require_gpu()
     assert "\n" not in str(caught.value)
+
+
+def has_toolkit() -> bool:
+    try:
+        require_toolkit()
+    except (InputError, ImportError):
+        return False
+    return True
+
+
+@with_numba_cuda
+@pytest.mark.skipif(has_toolkit(), reason="the CUDA toolkit is there")
+def test_without_the_cuda_toolkit_one_line_says_what_brings_it() -> None:
+    with pytest.raises(InputError, match=r"needs the CUDA toolkit .*pip install '\.\[gpu\]'") as caught:
+        require_toolkit()
+    assert "\n" not in str(caught.value)
+
+
+def test_games_behind_one_that_is_unfinished_do_not_count() -> None:
+    agent = make_agent("random", games.get("2048"), None)
+    results = np.array([[2000, 100, 7], [100, 10, 5], [-1, -1, -1], [40, 5, 4], [-1, -1, -1]])
+    found = counted(agent, results)
+    assert (found.games, found.total, found.slides) == (2, 2100, 110)
+    results[2] = results[4] = 400, 30, 6
+    assert counted(agent, results).games == 5
+
+
+@pytest.mark.parametrize(("games_wanted", "seed"), [(1, -1), (1, 2**64), (0, 1)])
+def test_what_cannot_be_played_on_a_gpu_is_one_line_before_it_is_looked_for(games_wanted: int, seed: int) -> None:
+    with pytest.raises(InputError, match="whole number"):
+        evaluate_on_gpu(make_agent("random", games.get("2048"), None), games_wanted, seed)
 
 
 @pytest.mark.skipif(has_gpu(), reason="there is a GPU")

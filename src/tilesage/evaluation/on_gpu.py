@@ -36,6 +36,8 @@ def evaluate_on_gpu(
     """Play games 0 … games - 1 under `seed` with greedy or expectimax. Ctrl-C ends with what was finished."""
     if games < 1:
         raise InputError("games is a whole number from 1 on")
+    if not 0 <= seed < 2**64:
+        raise InputError(f"a seed is a whole number from 0 to 2^64 - 1, not {seed}")
     player = player_of(agent)
     player.play(1, seed, watch=lambda results: False)  # compiles
     begin, last, shown = time.perf_counter(), np.zeros((0, 3), np.int64), 0.0
@@ -66,10 +68,11 @@ def player_of(agent: Agent) -> Any:
     threshold = downgrade_threshold(spec, agent.game)
     seen = None if threshold == NEVER else make_seen(threshold)
     lesson, (layers, width, prune) = lesson_of(agent.model), depth_of(spec)
-    tables = tables_wanted(spec, agent.game)
+    tables, practice = tables_wanted(spec, agent.game), practice_wanted(spec, agent.game)
     if layers == 1:
-        if tables:
-            raise InputError(f"endgames on the GPU go with two layers or more, not with {spec.text}")
+        if tables or practice:
+            what = "endgames" if tables else "a second network"
+            raise InputError(f"{what} on the GPU goes with two layers or more, not with {spec.text}")
         from tilesage.gpu.play import GpuPlayer
 
         return GpuPlayer(lesson, agent.model.weights, seen)
@@ -78,7 +81,7 @@ def player_of(agent: Agent) -> Any:
 
     endgames = solve_on_gpu(agent.game, tables) if tables else None
     second = None
-    if practice := practice_wanted(spec, agent.game):
+    if practice:
         part, practised = practice
         second = Practised(part, lesson_of(practised), practised.weights)
     return GpuSearcher(lesson, Search(layers, width, prune), agent.model.weights, seen, endgames, second)
@@ -96,8 +99,11 @@ def make_seen(threshold: int) -> Callable[..., Any]:
 
 
 def counted(agent: Agent, results: Array) -> Statistics:
-    """The statistics of the games that are finished."""
+    """The statistics of the games before the first one that is unfinished.
+
+    Short games end first: those behind it would make the player look worse than it is.
+    """
     statistics = Statistics(agent.game.name, agent.game.tiles)
-    done = results[results[:, MOVES] > 0]
+    done = results[np.cumprod(results[:, MOVES] >= 0) > 0]
     statistics.add_games(done[:, SCORE], done[:, LARGEST], done[:, MOVES])
     return statistics

@@ -20,7 +20,7 @@ from tilesage.gpu.machine import BLOCK, SIMULATED, cuda, device, float32, int32,
 from tilesage.gpu.steps import Lesson, as_it_is, make_expectation, make_worth
 
 NOTHING = np.float32(0)
-NO_MOVE, NO_GAME = -1, -1
+NO_MOVE, NO_GAME, UNFINISHED = -1, -1, -1
 GAMES_AT_ONCE = BLOCK if SIMULATED else 1 << 16
 MOVES_A_LAUNCH = 1024
 
@@ -174,7 +174,7 @@ class GpuPlayer:
     ) -> Array:
         """results [games, 3]: score, moves and largest tile of each game.
 
-        `watch(results)` sees the results so far (unfinished games are 0) and stops the play by returning False.
+        `watch(results)` sees the results so far (-1 of unfinished games) and stops the play by returning False.
         """
         first = min(at_once or self.at_once, games)
         threads = -(-first // BLOCK) * BLOCK
@@ -182,7 +182,7 @@ class GpuPlayer:
         numbers[first:] = NO_GAME
         words = [np.zeros(threads, np.uint64) for _ in range(3)] + [np.zeros(threads, np.int64) for _ in range(2)]
         at = Boards(*(cuda.to_device(array) for array in (numbers, *words)))
-        results = cuda.to_device(np.zeros((games, 3), np.int64))
+        results = cuda.to_device(np.full((games, 3), UNFINISHED, np.int64))
         taken = cuda.to_device(np.array([first], np.int64))
         make_moves = self.mover(at, results, taken, seed)
         while True:

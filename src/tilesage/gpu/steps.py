@@ -5,7 +5,7 @@ next position; `apply` settles the weights that were hit. Both give eight lanes 
 value that is learnt:
 
 afterstates   best of r + V(after);        error of the afterstate before = reward since + best - V(before)
-states        best of r + E[V(next)];      error of the state before      = reward since + V(now) - V(before)
+states        best of r + E[r' + V(next)]; error of the state before      = reward since + V(now) - V(before)
 
 V(before) is the value seen when its move was chosen: reading it anew would cost a fifth of all reads, and learns less
 well (not so in TD(λ), where it is several moves old). What is usual at its age is read anew: both ages are mostly the
@@ -154,9 +154,13 @@ def make_worth(lesson: Lesson) -> Callable[..., Any]:
 
 
 def make_expectation(lesson: Lesson) -> Callable[..., Any]:
-    """This lane's part of E[V(next state)] after an afterstate, over every tile that may appear."""
-    worth, placements = make_worth(lesson), lesson.game.rules.placements
-    most = lesson.game.max_placements
+    """This lane's part of E[r' + V(next state)] after an afterstate, over every tile that may appear.
+
+    r' is what that tile is worth. It is the first lane's.
+    """
+    game, worth = lesson.game, make_worth(lesson)
+    placements, value_of_board = game.rules.placements, game.rules.value_of_board
+    most, score_is_value = game.max_placements, game.score_is_value
 
     @device
     def expectation(weights: Array, after: np.uint64, aux: np.uint64, lane: int, wanted: int) -> Any:
@@ -166,7 +170,10 @@ def make_expectation(lesson: Lesson) -> Callable[..., Any]:
         total = NOTHING
         if wanted:
             for i in range(placements(after, aux, boards, auxes, chances)):
-                total += times(worth(weights, boards[i], auxes[i], lane, 1), chances[i])
+                value = worth(weights, boards[i], auxes[i], lane, 1)
+                if score_is_value and lane == 0:
+                    value += float32(value_of_board(boards[i], auxes[i]) - value_of_board(after, aux))
+                total += times(value, chances[i])
         return total
 
     return expectation
