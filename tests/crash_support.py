@@ -24,7 +24,16 @@ ENVIRONMENT = {**os.environ, "TILESAGE_QUIET": "1"}
 
 def training(*words: str, quiet: bool = True) -> subprocess.Popen[str]:
     """`tilesage train …` in a process of its own."""
-    command = [sys.executable, "-m", "tilesage", "train", *(["--quiet"] if quiet else []), *words]
+    command = [
+        sys.executable,
+        "-m",
+        "tilesage",
+        "train",
+        "--recipe",
+        "plain",
+        *(["--quiet"] if quiet else []),
+        *words,
+    ]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True
     )

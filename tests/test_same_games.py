@@ -52,7 +52,7 @@ GAMES = {
 def digest_of_weights(words: str, folder: Path) -> str:
     """Of what a short training on one thread has learnt."""
     end = ["--moves", "300000", "--threads", "1", "--seed", "5", "--quiet", "--out", str(folder / "run")]
-    assert main(["train", *words.split(), *end]) == 0
+    assert main(["train", "--recipe", "plain", *words.split(), *end]) == 0
     weights = load_model(folder / "run" / "last.safetensors").weights
     return hashlib.sha256(weights.tobytes()).hexdigest()[:16]
 

@@ -57,7 +57,7 @@ def start(*words: str) -> subprocess.Popen[str]:
 def train(folder: Path, seconds: float, network: str) -> list[float]:
     out = str(folder / "run")
     process = start(
-        "train", "2048", "--network", network, "--seconds", str(seconds), "--out", out, "--checkpoint", "20"
+        *f"train 2048 --recipe plain --network {network} --seconds {seconds} --checkpoint 20".split(), "--out", out
     )
     sampler = Sampler(process)
     sampler.start()

@@ -34,10 +34,11 @@ def without_times(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def test_it_is_the_run_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same settings in the file, the same weights, the same metrics."""
-    flags = "train 2048 --network tiny --moves 30000 --block 50 --threads 1 --seed 7 --decay 0.5 --rate 0.5 --quiet"
+    flags = "train 2048 --network tiny --moves 30000 --block 50 --threads 1 --seed 7 --rate 0.5 --quiet"
     assert cli.main([*flags.split(), "--out", str(tmp_path / "command")]) == 0
-    capsys.readouterr()
-    run = train("2048", out=tmp_path / "library", moves=30_000, seed=7, decay=0.5, rate=0.5, **SMALL)
+    flags = "--fold 4096 --by-age --decay 0.5"
+    assert f"learning by the best recipe known here: {flags}\n" in capsys.readouterr().out
+    run = train("2048", out=tmp_path / "library", moves=30_000, seed=7, rate=0.5, **SMALL)
     ours, theirs = ((tmp_path / name / "run.toml").read_text() for name in ("library", "command"))
     assert ours == theirs
     command = load_model(tmp_path / "command" / "last.safetensors")
@@ -48,8 +49,10 @@ def test_it_is_the_run_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_defaults_are_those_of_the_command() -> None:
-    assert begin_training(seconds=1).config == TrainConfig(seconds=1.0)
-    assert begin_training("threes", seconds=1).config == TrainConfig(game="threes", seconds=1.0)
+    for game in ("2048", "threes"):
+        plain = begin_training(game, seconds=1, recipe="plain", **SMALL)
+        assert plain.config == TrainConfig(game=game, seconds=1.0, **SMALL)
+        assert begin_training(plain.config).config == plain.config
 
 
 def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +69,7 @@ def test_without_a_folder_nothing_is_written(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_run_is_as_good_as_its_folder(tmp_path: Path) -> None:
-    run = train(games.get("2048", four_rate=0.5), str(tmp_path / "run"), games=60, **SMALL)
+    run = train(games.get("2048", four_rate=0.5), str(tmp_path / "run"), games=60, recipe="plain", **SMALL)
     assert load_model(run).path == tmp_path / "run" / "best.safetensors"
     assert run.model.path == tmp_path / "run" / "last.safetensors"
     assert run.model.game is games.get("2048", four_rate=0.5)

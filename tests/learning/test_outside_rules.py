@@ -183,7 +183,7 @@ def test_a_package_may_offer_rules(here, monkeypatch):
 
 EDITED = """
 from tilesage.learning import train
-run = train(rule="edited:rule", network="tiny", rate="1", moves=2000, threads=1, average=False)
+run = train(recipe="plain", rule="edited:rule", network="tiny", rate="1", moves=2000, threads=1, average=False)
 print(run.model.weights.astype("f8").sum())
 """
 

@@ -111,7 +111,21 @@ def test_a_model_holds_the_mean_of_the_last_weights(tmp_path: Path) -> None:
 
 
 def begun_elsewhere(folder: Path, *flags: str) -> subprocess.Popen[bytes]:
-    words = ["train", "--network", "tiny", "--rule", "td", "--threads", "1", "--block", "100", "--seed", "5"]
+    words = [
+        "train",
+        "--recipe",
+        "plain",
+        "--network",
+        "tiny",
+        "--rule",
+        "td",
+        "--threads",
+        "1",
+        "--block",
+        "100",
+        "--seed",
+        "5",
+    ]
     environment = os.environ | {"TILESAGE_QUIET": "1"}
     command = [sys.executable, "-m", "tilesage", *words, "--out", str(folder), *flags]
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -189,10 +189,8 @@ def test_portions_end_with_the_line_that_fills_them(monkeypatch, length, portion
 
 
 def test_more_than_one_process_only_for_large_files(monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 7)
+    monkeypatch.setattr(referee, "processors", lambda: 7)
     assert (processes_for(0), processes_for(LARGE_FILE), processes_for(LARGE_FILE + 1)) == (1, 1, 7)
-    monkeypatch.setattr("os.cpu_count", lambda: None)
-    assert processes_for(LARGE_FILE + 1) == 1
 
 
 def test_two_portions_for_each_process_are_under_way():

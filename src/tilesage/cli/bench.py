@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tilesage.cli.flags import MaybeText, say, write_json
+from tilesage.core.processors import processors
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Command:
 
     seconds: float = 3.0
     """How long each figure is measured."""
-    threads: int = os.cpu_count() or 1
+    threads: int = processors()
     """How many threads play and learn in the second column."""
     json: MaybeText = None
     """Write the figures as JSON to this file (- for standard output)."""

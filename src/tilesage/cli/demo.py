@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,14 +10,13 @@ from tilesage.app.plots import Curve, plot_curves
 from tilesage.cli.flags import MaybePath, MaybeText, program, say, write_json
 from tilesage.cli.train import new_folder
 from tilesage.core.errors import InputError
+from tilesage.core.processors import processors
 from tilesage.learning.config import TrainConfig
+from tilesage.learning.recipes import completed
 from tilesage.records.statistics import TABLES
 
 if TYPE_CHECKING:
     from tilesage.learning.runs import Progress
-
-# What learns best in a minute on two cores (docs/performance.md).
-RECIPE: dict[str, Any] = {"network": "4x6+squares", "fold": "4096", "by_age": True, "decay": 0.5, "rate": "1"}
 
 
 @dataclass
@@ -34,7 +32,7 @@ class Command:
     """Training time."""
     games: int = 1000
     """Games that are played afterwards, without learning."""
-    threads: int = os.cpu_count() or 1
+    threads: int = processors()
     """Threads for both."""
     seed: int = 1
     """The seed of chance."""
@@ -54,13 +52,8 @@ def run(command: Command) -> int:
 
     if command.games < 1:
         raise InputError(f"--games is a whole number from 1 on, not {command.games}")
-    config = TrainConfig(
-        **RECIPE,
-        block=500,
-        seconds=command.seconds,
-        threads=command.threads,
-        seed=command.seed,
-    )
+    given = {"seconds": command.seconds, "threads": command.threads, "seed": command.seed}
+    config = TrainConfig(**completed(given | {"block": 500}))
     folder = command.out or new_folder(config)
     quiet = command.json == "-"
     say(f"learning 2048 for {command.seconds:g} s on {command.threads} threads, in {folder}", to_stderr=quiet)

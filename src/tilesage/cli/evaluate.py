@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from tilesage.cli.flags import MaybePath, MaybeText, MaybeWhole, program, say, w
 from tilesage.cli.players import find_agent
 from tilesage.core.errors import InputError
 from tilesage.core.files import written
+from tilesage.core.processors import processors
 from tilesage.records.statistics import TABLES
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _play(agent: Agent, command: Command, keep: Callable[[Record], None] | None)
         return _watched(agent, command, partial(on_ray, workers=command.workers, keep=keep))
     if command.ray_address:
         raise InputError("--ray-address goes with --on ray")
-    workers = command.workers or os.cpu_count() or 1
+    workers = command.workers or processors()
     return _watched(agent, command, partial(evaluate, workers=workers, keep=keep, until=command.until))
 
 

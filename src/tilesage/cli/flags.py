@@ -47,7 +47,15 @@ def parse(
             raise
         raise InputError(f"{_complaint(errors.getvalue())} (tilesage {name} --help lists the flags)") from None
     check_place(getattr(found, "json", None))
+    if hasattr(found, "given"):
+        found.given = names_in(words)
     return found
+
+
+def names_in(words: Sequence[str]) -> frozenset[str]:
+    """The flags that were typed, by the names of their fields; both --turned and --no-turned are `turned`."""
+    names = (word.partition("=")[0][2:].replace("-", "_") for word in words if word.startswith("--"))
+    return frozenset(name.removeprefix("no_") for name in names)
 
 
 class _Output(io.StringIO):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import tyro
 from tilesage.cli.flags import MaybePath, MaybeText, say, write_json
 from tilesage.core.errors import InputError
 from tilesage.core.files import written
+from tilesage.core.processors import processors
 from tilesage.reports import find_report
 from tilesage.reports.report import Report, Scale
 from tilesage.reports.steps import Experiment, Step, is_wanted
@@ -41,7 +41,7 @@ class Command:
     """The page to write; by default docs/results/NAME.md at full scale, NAME.md in the folder at quick scale."""
     device: Literal["cpu", "cuda"] = "cpu"
     """Where networks learn."""
-    threads: int = os.cpu_count() or 1
+    threads: int = processors()
     """How many threads learn and play."""
     seed: int = 1
     """The seed of all steps."""

@@ -6,7 +6,7 @@ import contextlib
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,12 +18,13 @@ from tilesage.cli.flags import MaybePath, MaybeText, program, say, write_json
 from tilesage.core.errors import InputError
 from tilesage.learning import registry
 from tilesage.learning.config import TrainConfig, rules_in, settings_in
+from tilesage.learning.recipes import completed, flags_of
 
 if TYPE_CHECKING:
     from tilesage.learning.runs import Maker, Progress, Run
 
 GROUPS = {  # of flags, in the help
-    "how long": ("games", "moves", "seconds"),
+    "how long": ("games", "moves", "seconds", "recipe"),
     "the game": ("game", "parameters", "seed"),
     "the network": ("network", "stages", "by-hint", "turned", "fold", "by-age", "average"),
     "the learning rule": ("rule", "rate", "of", "direction", "decay", "steps", "optimism", "start", "phases"),
@@ -38,14 +39,17 @@ class Command:
     """Learn to play. Everything goes into a run folder, which can be resumed, plotted, evaluated and played with.
 
     examples:
-      tilesage train 2048 --seconds 60 --decay 0.5 --out runs/first
+      tilesage train 2048 --seconds 60 --out runs/first
       tilesage train threes --network 4x6 --games 100000 --out runs/threes
-      tilesage train --rule td --rate 0.1 --games 100000 --threads 1 --out runs/exact
+      tilesage train --recipe plain --rule td --rate 0.1 --games 100000 --out runs/textbook
       tilesage train --resume runs/first --seconds 600
     """
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GAME")] = ""
     """The name of a game (tilesage games lists them), or my_module:my_game; 2048 by default."""
+    recipe: Literal["best", "plain"] = "best"
+    """best: what learns best in this time, as far as it was measured, for all that is not given here; it says what.
+    plain: the textbook's, which are the defaults of this help."""
     config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=partial(TrainConfig, game=""))
     out: MaybePath = None
     """The run folder; by default a new one in runs/."""
@@ -68,6 +72,8 @@ class Command:
     """No progress display."""
     json: MaybeText = None
     """Write the final figures as JSON to this file (- for standard output)."""
+    given: tyro.conf.Suppress[frozenset[str]] = frozenset()
+    """The flags that were typed."""
 
 
 def run(command: Command) -> int:
@@ -133,8 +139,15 @@ def begin(command: Command, make: Maker) -> Run:
         return go_on(command, make)
     if command.name and config.game not in ("", command.name):
         raise InputError(f"two games: {command.name} and --game {config.game}; write one")
-    config = replace(config, game=command.name or config.game or TrainConfig.game)
-    return Run.begin(config, command.out or new_folder(config), command.checkpoint, make)
+    given = {name: value for name, value in asdict(config).items() if name in command.given}
+    given["game"] = command.name or config.game or TrainConfig.game
+    whole = completed(given, command.recipe)
+    config = replace(config, **whole)
+    training = Run.begin(config, command.out or new_folder(config), command.checkpoint, make)
+    if len(whole) > len(given):
+        added = flags_of({name: value for name, value in whole.items() if name not in given})
+        say(f"learning by the best recipe known here: {added}", to_stderr=command.json == "-")
+    return training
 
 
 def go_on(command: Command, make: Maker) -> Run:
@@ -142,8 +155,8 @@ def go_on(command: Command, make: Maker) -> Run:
     from tilesage.learning.runs import Run
 
     assert command.resume is not None
-    config, plain, folder = command.config, TrainConfig(game=""), command.resume
-    given = [field.name for field in fields(config) if getattr(config, field.name) != getattr(plain, field.name)]
+    config, folder = command.config, command.resume
+    given = [field.name for field in fields(config) if field.name in command.given]
     own = ("game", "rule") if ":" in config.rule else ("game",)  # those from outside are known by being named here
     settled = [name.replace("_", "-") for name in given if name not in (*RESUMED, *own)]
     if settled:

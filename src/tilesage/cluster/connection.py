@@ -21,6 +21,7 @@ from typing import Any
 
 from tilesage import __version__
 from tilesage.core.errors import InputError
+from tilesage.core.processors import processors
 
 PATIENCE = 30.0  # seconds that a cluster has to answer
 KNOCK = 5.0  # seconds for its port to open
@@ -62,7 +63,7 @@ def cluster(address: str | None = None, workers: int | None = None, room: int = 
         yield ray
         return
     if address is None:
-        _start(ray, workers or os.cpu_count() or 1, room)
+        _start(ray, workers or processors(), room)
     else:
         join(ray, address)
     try:

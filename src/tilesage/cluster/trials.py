@@ -6,13 +6,13 @@ is, on several it takes a disk they share. A task that died with its node goes o
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Callable
 from typing import Any
 
 from tilesage.cluster.connection import build, check_build, cluster, explain
 from tilesage.core.errors import InputError
+from tilesage.core.processors import processors
 from tilesage.evaluation.sweep import Sweep, Trial
 
 RETRIES = 3  # how often a trial is taken up again because its process or node died
@@ -36,7 +36,7 @@ def sweep_on_ray(
     if not sweep.waiting():
         return
     needed = max(trial.config.threads for trial in sweep.trials)
-    with cluster(address, max(needed, workers or os.cpu_count() or 1)) as ray:
+    with cluster(address, max(needed, workers or processors())) as ray:
         have = max((node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]), default=0)
         if have < needed:
             raise InputError(

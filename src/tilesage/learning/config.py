@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tomllib
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tilesage.core.errors import InputError
 from tilesage.core.files import written
+from tilesage.core.processors import processors
 from tilesage.games import DEFAULT_GAME, get, parse_parameters
 from tilesage.games.outside import check_known
 from tilesage.learning import registry
@@ -72,7 +72,7 @@ class TrainConfig:
     """Stop after this many moves."""
     seconds: float = 0.0
     """Stop after this much training time."""
-    threads: int = os.cpu_count() or 1
+    threads: int = processors()
     """Threads that learn together on one table; 1 is reproducible bit for bit."""
     device: Literal["cpu", "cuda"] = "cpu"
     """Where it runs."""

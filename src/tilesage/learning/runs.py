@@ -32,6 +32,7 @@ from tilesage.core.errors import InputError
 from tilesage.core.files import written
 from tilesage.core.interrupts import postponed
 from tilesage.learning.config import TrainConfig, settings_of
+from tilesage.learning.recipes import BEST, completed
 from tilesage.learning.trainer import Tally, Trainer, make_trainer
 from tilesage.networks.files import (
     Model,
@@ -531,14 +532,16 @@ def train(
     out: Path | str | None = None,
     on_block: Callable[[dict[str, Any]], None] | None = None,
     checkpoint: float = EVERY,
+    recipe: str = BEST,
     **settings: Any,
 ) -> Run:
     """Learn to play a game, as `tilesage train` does: the same settings, and the same weights under a seed.
 
-    `settings` are those of `TrainConfig`, which are the flags of the command with the same defaults; say how long by
-    `seconds`, `games` or `moves`. `out` is the run folder, saved to every `checkpoint` seconds; without it nothing is
-    written, and the run is gone with the object. `on_block` is handed the metrics of every block of games. Ctrl-C
-    ends a training with everything saved.
+    `settings` are those of `TrainConfig`, which are the flags of the command; say how long by `seconds`, `games` or
+    `moves`. The best recipe known for the game and this budget says the rest, or the defaults of `TrainConfig` where
+    `recipe` is "plain"; a `TrainConfig` in the place of the game is taken as it stands. `out` is the run folder,
+    saved to every `checkpoint` seconds; without it nothing is written, and the run is gone with the object.
+    `on_block` is handed the metrics of every block of games. Ctrl-C ends a training with everything saved.
 
     >>> run = train("2048", network="tiny", rate=0.5, games=40, block=20, threads=1)
     >>> run
@@ -546,7 +549,7 @@ def train(
     >>> [line["games"] for line in run.metrics], run.model
     ([20, 40], Model('unnamed': 2048, tiny, values of afterstates))
     """
-    run = begin_training(game, out, checkpoint, **settings)
+    run = begin_training(game, out, checkpoint, recipe, **settings)
     run.train(lambda line, progress: on_block(dict(line)) if on_block and line else None)
     return run
 
@@ -555,6 +558,7 @@ def begin_training(
     game: str | Game | TrainConfig = TrainConfig.game,
     out: Path | str | None = None,
     checkpoint: float = EVERY,
+    recipe: str = BEST,
     **settings: Any,
 ) -> Run:
     """A run that has not begun to learn: `run.blocks()` trains it block by block. For the settings see `train`."""
@@ -564,4 +568,5 @@ def begin_training(
     if not isinstance(game, str):
         settings["parameters"] = ",".join(f"{name}={value!r}" for name, value in game.parameters.items())
         game = game.name
-    return Run.begin(TrainConfig(**settings_of({"game": game} | settings)), folder, checkpoint)
+    given = settings_of({"game": game} | settings)
+    return Run.begin(TrainConfig(**completed(given, recipe)), folder, checkpoint)

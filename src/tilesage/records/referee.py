@@ -22,6 +22,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from tilesage.core.errors import InputError
+from tilesage.core.processors import processors
 from tilesage.records.fairness import Group, Test, cell_tests, grouped_test
 from tilesage.records.notation import HEAD, Line, guess_game, open_records, read_lines
 from tilesage.records.replay import Fault, Referee
@@ -176,7 +177,7 @@ def referee_of(game: str, parameters: Mapping[str, float]) -> Referee | RefereeB
 
 def processes_for(size: int) -> int:
     """One process, or one a core when the file has so many bytes that more of them pay."""
-    return os.cpu_count() or 1 if size > LARGE_FILE else 1
+    return processors() if size > LARGE_FILE else 1
 
 
 def _first_record(path: str | PathLike[str], lines: Iterator[Line]) -> tuple[Line, str, str]:

@@ -23,8 +23,9 @@ least 100,000 games and does not say how many its network had learnt from; ours 
 
 def steps(scale: Scale) -> Sequence[Step]:
     """Learn, and play the test games."""
-    learn = ("train", "2048", "--network", "6x6", "--of", "states", "--direction", "backward", "--rule", "td")
-    how = ("--rate", "0.5>0.01", *scale.training(scale.pick(300, 300_000)), "--out", "{run}/learn")
+    learn = ("train", "2048", "--recipe", "plain", "--network", "6x6", "--of", "states", "--rule", "td")
+    length = scale.training(scale.pick(300, 300_000))
+    how = ("--direction", "backward", "--rate", "0.5>0.01", *length, "--out", "{run}/learn")
     test = ("evaluate", "{run}/learn/last.safetensors", "--games", scale.pick(100, 1000), "--seed", str(scale.seed))
     return [
         Step("learn", (*learn, *how), "learn"),

@@ -69,7 +69,8 @@ def steps(scale: Scale) -> Sequence[Step]:
 def _learn_and_test(
     scale: Scale, name: str, row: Row, games: str, tests: str, more: tuple[str, ...]
 ) -> tuple[Step, Step]:
-    learn = ("train", "2048", "--network", row.network, *more, "--rule", "td", "--rate", row.rate)
+    network = f"train 2048 --recipe plain --network {row.network}".split()
+    learn = (*network, *more, "--rule", "td", "--rate", row.rate)
     test = ("evaluate", f"{{run}}/{name}/last.safetensors", "--games", tests, "--seed", str(scale.seed))
     return (
         Step(f"{name}.learn", (*learn, *scale.training(games), "--out", f"{{run}}/{name}"), name),

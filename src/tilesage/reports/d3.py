@@ -23,7 +23,7 @@ played by one thread, recorded, and judged with the report's speed as the one to
 
 def steps(scale: Scale) -> Sequence[Step]:
     """Learn, play the test games with search and without, and let the referee judge them."""
-    learn = ("train", "threes", "--network", "4x6", "--rule", "td", "--rate", "0.1>0.01")
+    learn = ("train", "threes", "--recipe", "plain", "--network", "4x6", "--rule", "td", "--rate", "0.1>0.01")
     how = (*scale.training(scale.pick(3000, GAMES[scale.device])), "--out", "{run}/learn")
     games, seed = scale.pick(20, 1000), str(scale.seed)
     alone = ("--games", games, "--seed", seed, "--workers", "1")

@@ -28,7 +28,7 @@ def steps(scale: Scale) -> Sequence[Step]:
     """Learn, play and judge, once for each network."""
     found: list[Step] = []
     for network, rate in RATES.items():
-        learn = ("train", "threes", "--network", network, "--rule", "td", "--rate", rate)
+        learn = f"train threes --recipe plain --network {network} --rule td --rate {rate}".split()
         how = (*scale.training(scale.pick(5000, 500_000)), "--out", f"{{run}}/{network}")
         test = (
             "evaluate",

@@ -92,7 +92,7 @@ class Trainings:
         if not NETWORK.fullmatch(network):
             raise InputError(f"network must be one of {', '.join(NAMES)}, or patterns such as 012345,456789")
         parse_network(network)
-        words = [fields.choice("game", games.names(), games.DEFAULT_GAME), "--network", network]
+        words = [fields.choice("game", games.names(), games.DEFAULT_GAME), "--recipe", "plain", "--network", network]
         words += ["--rule", fields.choice("rule", registry.names(), registry.DEFAULT)]
         for flag, low, high, otherwise in (("seconds", 1, LONGEST, 60), ("threads", 1, 64, 1), ("seed", 0, 2**53, 1)):
             words += [f"--{flag}", str(fields.whole(flag, low, high, otherwise))]

@@ -23,6 +23,7 @@ import numpy as np
 
 from tilesage.core.compiler import Array, Number, compiled
 from tilesage.core.errors import InputError
+from tilesage.core.processors import processors
 from tilesage.games import Game
 from tilesage.games.board import ONE, ZERO, Board, tile_at, tiles_above, turn, turn_back, with_tile
 from tilesage.games.g2048 import slide_left
@@ -294,7 +295,7 @@ def new_chances(layout: Layout, new: Callable[[Any, Any], Any]) -> Chances:
 def solve(game: Game, tables: Sequence[tuple[Chain, int]], threads: int = 0, kept: bool = False) -> Endgames:
     """The tables of (chain, target), on the CPU; `kept` on disk, or taken from there."""
     known, layouts, size = lay_out(tables)
-    threads = threads or os.cpu_count() or 1
+    threads = threads or processors()
     if size > memory_of_this_machine() * 0.8:
         raise InputError(
             f"these endgames need {shelf.gigabytes(size)} of memory: take a smaller target, or --device cuda"
