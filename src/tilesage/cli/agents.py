@@ -18,8 +18,8 @@ class Command:
       tilesage agents --json -
     """
 
+    # Write the list as JSON to this file (- for standard output).
     json: MaybeText = None
-    """Write the list as JSON to this file (- for standard output)."""
 
 
 def run(command: Command) -> int:

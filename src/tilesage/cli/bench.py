@@ -22,12 +22,12 @@ class Command:
       tilesage bench --seconds 10 --threads 2 --json bench.json
     """
 
+    # How long each figure is measured.
     seconds: float = 3.0
-    """How long each figure is measured."""
+    # How many threads play and learn in the second column.
     threads: int = processors()
-    """How many threads play and learn in the second column."""
+    # Write the figures as JSON to this file (- for standard output).
     json: MaybeText = None
-    """Write the figures as JSON to this file (- for standard output)."""
 
 
 def run(command: Command) -> int:

@@ -34,32 +34,32 @@ class Command:
       tilesage convert runs/first first.w
     """
 
+    # IN: a file of weights, or a model of ours (a file, a run folder, a name).
     source: tyro.conf.Positional[str]
-    """IN: a file of weights, or a model of ours (a file, a run folder, a name)."""
+    # OUT: the file to write.
     target: tyro.conf.Positional[Path]
-    """OUT: the file to write."""
+    # What IN is, when it should not be recognised.
     from_: Annotated[Format | None, tyro.conf.arg(name="from", metavar=FORMATS, help_behavior_hint="")] = None
-    """What IN is, when it should not be recognised."""
+    # What to write, when the name of OUT does not say it.
     to: Annotated[Format | None, tyro.conf.arg(metavar=FORMATS, help_behavior_hint="")] = None
-    """What to write, when the name of OUT does not say it."""
+    # The patterns of the tables of IN, in their order: 4x6, 8x4, … or cells like 012345,456789.
     network: MaybeText = None
-    """The patterns of the tables of IN, in their order: 4x6, 8x4, … or cells like 012345,456789."""
+    # The same: another word for --network.
     patterns: MaybeText = None
-    """The same: another word for --network."""
+    # The game of the weights; a course file does not say it.
     game: MaybeText = None
-    """The game of the weights; a course file does not say it."""
+    # What the values of IN are of.
     of: Literal["afterstates", "states"] = "afterstates"
-    """What the values of IN are of."""
+    # Entries are numbered Σ tile[k] · base^k: read from the size of the tables, 16 when written.
     base: MaybeWhole = None
-    """Entries are numbered Σ tile[k] · base^k: read from the size of the tables, 16 when written."""
+    # Whether the first cell of a pattern is the lowest or the highest digit of that number.
     first: Literal["low", "high"] = "low"
-    """Whether the first cell of a pattern is the lowest or the highest digit of that number."""
+    # Write a model of ours small: a byte a weight, only what was learnt.
     packed: bool = False
-    """Write a model of ours small: a byte a weight, only what was learnt."""
+    # Replace OUT if it is there.
     force: bool = False
-    """Replace OUT if it is there."""
+    # Write what was done as JSON to this file (- for standard output).
     json: MaybeText = None
-    """Write what was done as JSON to this file (- for standard output)."""
 
 
 def run(command: Command) -> int:

@@ -28,18 +28,18 @@ class Command:
       tilesage demo --seconds 10 --games 100
     """
 
+    # Training time.
     seconds: float = 60.0
-    """Training time."""
+    # Games that are played afterwards, without learning.
     games: int = 1000
-    """Games that are played afterwards, without learning."""
+    # Threads for both.
     threads: int = processors()
-    """Threads for both."""
+    # The seed of chance.
     seed: int = 1
-    """The seed of chance."""
+    # The run folder; by default a new one in runs/.
     out: MaybePath = None
-    """The run folder; by default a new one in runs/."""
+    # Write the figures as JSON to this file (- for standard output).
     json: MaybeText = None
-    """Write the figures as JSON to this file (- for standard output)."""
 
 
 def run(command: Command) -> int:

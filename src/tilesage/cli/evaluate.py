@@ -39,36 +39,36 @@ class Command:
       tilesage evaluate runs/first --games 1000 --save records.txt --json result.json
     """
 
+    # A model file, a run folder, or the name of a built-in model.
     model: Annotated[str | None, tyro.conf.Positional] = None
-    """A model file, a run folder, or the name of a built-in model."""
+    # The name of a game (tilesage games lists them); by default the game of the model.
     game: MaybeText = None
-    """The name of a game (tilesage games lists them); by default the game of the model."""
+    # Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same.
     parameters: str = ""
-    """Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same."""
+    # Who plays: greedy, best, expectimax:3, mcts:400, …, or my_module:my_agent; tilesage agents lists them.
     agent: str = "greedy"
-    """Who plays: greedy, best, expectimax:3, mcts:400, …, or my_module:my_agent; tilesage agents lists them."""
+    # How many games.
     games: int = 1000
-    """How many games."""
+    # The seed: the same games for the same seed, whatever the number of workers.
     seed: int = 1
-    """The seed: the same games for the same seed, whatever the number of workers."""
+    # End a game as soon as it has this tile, such as 2048; by default games go on until no move is left.
     until: MaybeWhole = None
-    """End a game as soon as it has this tile, such as 2048; by default games go on until no move is left."""
+    # How many threads play (processes where the player is plain Python); by default one a processor.
     workers: MaybeWhole = None
-    """How many threads play (processes where the player is plain Python); by default one a processor."""
+    # Where: on this machine, or on a Ray cluster (pip install '.[scale]').
     on: Literal["local", "ray"] = "local"
-    """Where: on this machine, or on a Ray cluster (pip install '.[scale]')."""
+    # The cluster: HOST:PORT, ray://HOST:PORT or auto; by default one is started on this machine.
     ray_address: MaybeText = None
-    """The cluster: HOST:PORT, ray://HOST:PORT or auto; by default one is started on this machine."""
+    # cuda: thousands of games at once on an NVIDIA GPU, for greedy, expectimax:3, expectimax:deep.
     device: Literal["cpu", "cuda"] = "cpu"
-    """cuda: thousands of games at once on an NVIDIA GPU, for greedy, expectimax:3, expectimax:deep."""
+    # Write every game to this file (- for standard output), a line each, for the referee and for replay.
     save: MaybePath = None
-    """Write every game to this file (- for standard output), a line each, for the referee and for replay."""
+    # How the table looks.
     style: Literal["ours", "course", "demo"] = "ours"
-    """How the table looks."""
+    # No progress display.
     quiet: bool = False
-    """No progress display."""
+    # Write the figures as JSON to this file (- for standard output).
     json: MaybeText = None
-    """Write the figures as JSON to this file (- for standard output)."""
 
 
 def run(command: Command) -> int:

@@ -18,8 +18,8 @@ class Command:
       tilesage games --json -
     """
 
+    # Write the list as JSON to this file (- for standard output).
     json: MaybeText = None
-    """Write the list as JSON to this file (- for standard output)."""
 
 
 def describe(game: games.Game) -> dict[str, Any]:

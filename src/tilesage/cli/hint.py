@@ -32,22 +32,22 @@ class Command:
       echo '{"board": "1.23/2345/.987/3A12"}' | tilesage hint --stdin
     """
 
+    # The position.
     board: Annotated[str | None, tyro.conf.Positional] = None
-    """The position."""
+    # Who gives advice: best, greedy, expectimax:3, expectimax:200ms, mcts:400, …, or my_module:my_agent.
     agent: str = "best"
-    """Who gives advice: best, greedy, expectimax:3, expectimax:200ms, mcts:400, …, or my_module:my_agent."""
+    # A model file, a run folder, or the name of a built-in model.
     model: MaybeText = None
-    """A model file, a run folder, or the name of a built-in model."""
+    # The name of a game (tilesage games lists them); by default the game of the model.
     game: MaybeText = None
-    """The name of a game (tilesage games lists them); by default the game of the model."""
+    # Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same.
     parameters: str = ""
-    """Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same."""
+    # Also finish this many games after each move, and tell their mean score and how many reached the next tile.
     playouts: int = 0
-    """Also finish this many games after each move, and tell their mean score and how many reached the next tile."""
+    # Answer one line of JSON for each line on standard input: a board, or {"board": …, "score": …}.
     stdin: bool = False
-    """Answer one line of JSON for each line on standard input: a board, or {"board": …, "score": …}."""
+    # Write the advice as JSON to this file (- for standard output).
     json: MaybeText = None
-    """Write the advice as JSON to this file (- for standard output)."""
 
 
 def run(command: Command) -> int:

@@ -20,10 +20,10 @@ class Command:
       tilesage models --runs runs elsewhere/runs --json -
     """
 
+    # Folders in which run folders are looked for.
     runs: list[Path] = field(default_factory=lambda: [Path("runs")])
-    """Folders in which run folders are looked for."""
+    # Write the list as JSON to this file (- for standard output).
     json: MaybeText = None
-    """Write the list as JSON to this file (- for standard output)."""
 
 
 def run(command: Command) -> int:

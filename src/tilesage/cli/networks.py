@@ -24,10 +24,10 @@ class Command:
       tilesage networks 012345,456789+small
     """
 
+    # Only this one: a name, patterns, or a sum of both.
     network: Annotated[str | None, tyro.conf.Positional] = None
-    """Only this one: a name, patterns, or a sum of both."""
+    # Write the list as JSON to this file (- for standard output).
     json: MaybeText = None
-    """Write the list as JSON to this file (- for standard output)."""
 
 
 def describe(network: Network) -> dict[str, Any]:

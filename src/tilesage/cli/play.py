@@ -30,20 +30,20 @@ class Command:
       tilesage play --position "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2"
     """
 
+    # The model that gives advice: a file, a run folder, or the name of a built-in model.
     model: Annotated[str | None, tyro.conf.Positional] = None
-    """The model that gives advice: a file, a run folder, or the name of a built-in model."""
+    # The name of a game (tilesage games lists them); by default the game of the model.
     game: MaybeText = None
-    """The name of a game (tilesage games lists them); by default the game of the model."""
+    # Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same.
     parameters: str = ""
-    """Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same."""
+    # Who gives advice: best (the default), greedy, expectimax:3, mcts:400, …, or my_module:my_agent.
     agent: MaybeText = None
-    """Who gives advice: best (the default), greedy, expectimax:3, mcts:400, …, or my_module:my_agent."""
+    # The seed of the game; another one every time by default.
     seed: MaybeWhole = None
-    """The seed of the game; another one every time by default."""
+    # Start from this position: sixteen tile numbers, or the compact form.
     position: MaybeText = None
-    """Start from this position: sixteen tile numbers, or the compact form."""
+    # The colours.
     theme: Literal["dark", "light"] = "dark"
-    """The colours."""
 
 
 def run(command: Command) -> int:

@@ -25,18 +25,18 @@ class Command:
       tilesage plot runs/threes --tile 384
     """
 
+    # Run folders, all of one game.
     runs: Annotated[list[Path], tyro.conf.Positional] = field(default_factory=list)
-    """Run folders, all of one game."""
+    # What the curves run along.
     against: Literal["games", "moves", "seconds"] = "games"
-    """What the curves run along."""
+    # Only for a game in a file of your own: my_module:my_game.
     game: MaybeText = None
-    """Only for a game in a file of your own: my_module:my_game."""
+    # The tile of the third panel; by default 2048 or 384.
     tile: MaybeWhole = None
-    """The tile of the third panel; by default 2048 or 384."""
+    # Names for the legend, separated by commas; by default the folders'.
     names: str = ""
-    """Names for the legend, separated by commas; by default the folders'."""
+    # A .png or .svg file; by default curve.png and curve.svg in the (first) run folder.
     out: MaybePath = None
-    """A .png or .svg file; by default curve.png and curve.svg in the (first) run folder."""
 
 
 def run(command: Command) -> int:

@@ -25,22 +25,22 @@ class Command:
       tilesage referee fours.txt --game 2048 --four-rate 0.2
     """
 
+    # Records, one game a line (docs/records.md); - reads them from standard input.
     file: tyro.conf.Positional[Path]
-    """Records, one game a line (docs/records.md); - reads them from standard input."""
+    # Whose rules to apply (tilesage games lists them); auto looks at the first line.
     game: str = "auto"
-    """Whose rules to apply (tilesage games lists them); auto looks at the first line."""
+    # Parameters of these rules, such as four_rate=0.2; --four-rate 0.2 says the same.
     parameters: str = ""
-    """Parameters of these rules, such as four_rate=0.2; --four-rate 0.2 says the same."""
+    # Actions a second that the records must show; below it the course's points count 70 %.
     speed: Annotated[float | None, tyro.conf.arg(metavar="OPS")] = None
-    """Actions a second that the records must show; below it the course's points count 70 %."""
+    # How the table looks.
     style: Literal["ours", "course", "demo"] = "course"
-    """How the table looks."""
+    # Call chance unfair when a p-value is below this.
     significance: float = 1e-6
-    """Call chance unfair when a p-value is below this."""
+    # Processes to use; 0 takes one, or one a core for a large file.
     workers: int = 0
-    """Processes to use; 0 takes one, or one a core for a large file."""
+    # Write the verdict as JSON to this file; - for standard output, in place of the text.
     json: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
-    """Write the verdict as JSON to this file; - for standard output, in place of the text."""
 
 
 def run(command: Command) -> int:

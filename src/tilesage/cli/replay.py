@@ -32,32 +32,32 @@ class Command:
       tilesage replay records.txt --move 100 --png board.png --svg board.svg
     """
 
+    # A file of game records.
     records: Annotated[Path, tyro.conf.Positional]
-    """A file of game records."""
+    # Which game: its number in the file, from 1, or best for the one with the highest score.
     game: str = "1"
-    """Which game: its number in the file, from 1, or best for the one with the highest score."""
+    # Only for a game in a file of your own: my_module:my_game.
     of: MaybeText = None
-    """Only for a game in a file of your own: my_module:my_game."""
+    # Write a GIF to this file.
     gif: MaybePath = None
-    """Write a GIF to this file."""
+    # Write a film to this file, where the program ffmpeg is there.
     mp4: MaybePath = None
-    """Write a film to this file, where the program ffmpeg is there."""
+    # Write a picture of one position to this file.
     png: MaybePath = None
-    """Write a picture of one position to this file."""
+    # Write a drawing of one position to this file.
     svg: MaybePath = None
-    """Write a drawing of one position to this file."""
+    # The move after which --png and --svg show the board; the last one by default.
     move: MaybeWhole = None
-    """The move after which --png and --svg show the board; the last one by default."""
+    # Moves from one frame to the next; by default as many as make a film of up to 300 frames.
     every: MaybeWhole = None
-    """Moves from one frame to the next; by default as many as make a film of up to 300 frames."""
+    # Frames a second.
     fps: float = 8.0
-    """Frames a second."""
+    # The size of the pictures: 1 is 480 × 552 points.
     scale: float = 1.0
-    """The size of the pictures: 1 is 480 × 552 points."""
+    # The colours.
     theme: Literal["light", "dark"] = "light"
-    """The colours."""
+    # On the screen: play at once, with this many seconds between moves.
     delay: MaybeNumber = None
-    """On the screen: play at once, with this many seconds between moves."""
 
 
 def run(command: Command) -> int:

@@ -31,36 +31,36 @@ class Command:
       tilesage reproduce D2 --scale full --only group0-0.1
     """
 
+    # D0, D1, D2, D3 or D4.
     name: tyro.conf.Positional[str]
-    """D0, D1, D2, D3 or D4."""
+    # quick: minutes for everything; full: the report's number of games.
     scale: Literal["quick", "full"] = "quick"
-    """quick: minutes for everything; full: the report's number of games."""
+    # The folder of the experiment; by default runs/NAME-SCALE.
     out: MaybePath = None
-    """The folder of the experiment; by default runs/NAME-SCALE."""
+    # The page to write; by default docs/results/NAME.md at full scale, NAME.md in the folder at quick scale.
     page: MaybePath = None
-    """The page to write; by default docs/results/NAME.md at full scale, NAME.md in the folder at quick scale."""
+    # Where networks learn.
     device: Literal["cpu", "cuda"] = "cpu"
-    """Where networks learn."""
+    # How many threads learn and play.
     threads: int = processors()
-    """How many threads learn and play."""
+    # The seed of all steps.
     seed: int = 1
-    """The seed of all steps."""
+    # Run only the steps whose names begin with one of these words; --list shows the names.
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="STEP")] = ()
-    """Run only the steps whose names begin with one of these words; --list shows the names."""
+    # Show the steps and what is done of them, and run nothing.
     list: bool = False
-    """Show the steps and what is done of them, and run nothing."""
+    # Write the page from what is done, and run nothing.
     write: bool = False
-    """Write the page from what is done, and run nothing."""
+    # Run the steps and write no page (it can be written later, elsewhere, with --write).
     steps_only: bool = False
-    """Run the steps and write no page (it can be written later, elsewhere, with --write)."""
+    # Remove the weights of a run once its test is done (D2 at full scale makes eight runs).
     slim: bool = False
-    """Remove the weights of a run once its test is done (D2 at full scale makes eight runs)."""
+    # D1: first see a game, one move a second (q goes on).
     watch: bool = False
-    """D1: first see a game, one move a second (q goes on)."""
+    # The commit to name on the page where the source is no git checkout.
     commit: str = ""
-    """The commit to name on the page where the source is no git checkout."""
+    # Write the figures of all steps as JSON to this file (- for standard output).
     json: MaybeText = None
-    """Write the figures of all steps as JSON to this file (- for standard output)."""
 
 
 def run(command: Command) -> int:

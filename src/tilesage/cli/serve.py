@@ -29,28 +29,28 @@ class Command:
       tilesage serve --host 0.0.0.0 --name lab.example.org --think 0.5
     """
 
+    # Address to listen on; the default is reached from this machine only.
     host: str = "127.0.0.1"
-    """Address to listen on; the default is reached from this machine only."""
+    # Port to listen on; 0 takes any free one.
     port: int = 2048
-    """Port to listen on; 0 takes any free one."""
+    # Folder of the trainings that are shown and started.
     runs: Path = Path("runs")
-    """Folder of the trainings that are shown and started."""
+    # Further players that the page offers, such as my_module:my_agent; no visitor can name others.
     agent: list[str] = field(default_factory=list)
-    """Further players that the page offers, such as my_module:my_agent; no visitor can name others."""
+    # Further folders with model files.
     models: list[Path] = field(default_factory=list)
-    """Further folders with model files."""
+    # Further games, in files of your own: my_module:my_game.
     game: list[str] = field(default_factory=list)
-    """Further games, in files of your own: my_module:my_game."""
+    # Further host names by which the page may be opened, when it is served to others.
     name: list[str] = field(default_factory=list)
-    """Further host names by which the page may be opened, when it is served to others."""
+    # How many trainings may run at once from the page; by default 1, and 0 when others can open it.
     trainings: MaybeWhole = None
-    """How many trainings may run at once from the page; by default 1, and 0 when others can open it."""
+    # Seconds that an agent may think about a move.
     think: float = 2.0
-    """Seconds that an agent may think about a move."""
+    # How many may be connected at once.
     visitors: int = 256
-    """How many may be connected at once."""
+    # Open the page in the browser.
     open: bool = False
-    """Open the page in the browser."""
 
 
 def run(command: Command) -> int:

@@ -39,20 +39,20 @@ class Command:
       network = ["4x6", "8x4"]
     """
 
+    # A TOML file with [train], [grid] and [random] (docs/scale.md).
     grid: Annotated[Path, tyro.conf.Positional]
-    """A TOML file with [train], [grid] and [random] (docs/scale.md)."""
+    # Where: one after another on this machine, or side by side on Ray (pip install '.[scale]').
     on: Literal["local", "ray"] = "local"
-    """Where: one after another on this machine, or side by side on Ray (pip install '.[scale]')."""
+    # The folder of the sweep, with one run folder a trial; by default sweeps/ and the name of the file.
     out: MaybePath = None
-    """The folder of the sweep, with one run folder a trial; by default sweeps/ and the name of the file."""
+    # On Ray without an address: how many processors of this machine to use.
     workers: MaybeWhole = None
-    """On Ray without an address: how many processors of this machine to use."""
+    # The cluster: HOST:PORT or auto; by default one is started on this machine.
     ray_address: MaybeText = None
-    """The cluster: HOST:PORT or auto; by default one is started on this machine."""
+    # No progress display.
     quiet: bool = False
-    """No progress display."""
+    # Write the results as JSON to this file (- for standard output).
     json: MaybeText = None
-    """Write the results as JSON to this file (- for standard output)."""
 
 
 def run(command: Command) -> int:

@@ -45,35 +45,35 @@ class Command:
       tilesage train --resume runs/first --seconds 600
     """
 
+    # The name of a game (tilesage games lists them), or my_module:my_game; 2048 by default.
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GAME")] = ""
-    """The name of a game (tilesage games lists them), or my_module:my_game; 2048 by default."""
+    # best: what learns best in this time, as far as it was measured, for all that is not given here; it says
+    # what. plain: the textbook's, which are the defaults of this help.
     recipe: Literal["best", "plain"] = "best"
-    """best: what learns best in this time, as far as it was measured, for all that is not given here; it says what.
-    plain: the textbook's, which are the defaults of this help."""
     config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=partial(TrainConfig, game=""))
+    # The run folder; by default a new one in runs/.
     out: MaybePath = None
-    """The run folder; by default a new one in runs/."""
+    # Go on with the run in this folder, to its own end or to a new --seconds, --games or --moves, and with
+    # other --phases from here on if they are given.
     resume: MaybePath = None
-    """Go on with the run in this folder, to its own end or to a new --seconds, --games or --moves, and with
-    other --phases from here on if they are given."""
+    # Seconds between checkpoints.
     checkpoint: float = 60.0
-    """Seconds between checkpoints."""
+    # Where: on this machine, or on a Ray cluster (pip install '.[scale]').
     on: Literal["local", "ray"] = "local"
-    """Where: on this machine, or on a Ray cluster (pip install '.[scale]')."""
+    # On Ray: how many copies of the network learn, each with --threads threads on a node of its own if it can.
     nodes: int = 1
-    """On Ray: how many copies of the network learn, each with --threads threads on a node of its own if it can."""
+    # On Ray: the changes of all copies are averaged this often.
     merge_seconds: float = 5.0
-    """On Ray: the changes of all copies are averaged this often."""
+    # The cluster: HOST:PORT, ray://HOST:PORT or auto; by default one is started on this machine.
     ray_address: MaybeText = None
-    """The cluster: HOST:PORT, ray://HOST:PORT or auto; by default one is started on this machine."""
+    # Also write the metrics for TensorBoard (needs it installed).
     tensorboard: bool = False
-    """Also write the metrics for TensorBoard (needs it installed)."""
+    # No progress display.
     quiet: bool = False
-    """No progress display."""
+    # Write the final figures as JSON to this file (- for standard output).
     json: MaybeText = None
-    """Write the final figures as JSON to this file (- for standard output)."""
+    # The flags that were typed.
     given: tyro.conf.Suppress[frozenset[str]] = frozenset()
-    """The flags that were typed."""
 
 
 def run(command: Command) -> int:

@@ -25,22 +25,22 @@ class Command:
       tilesage watch --agent random --delay 0 --seed 7 > moves.txt
     """
 
+    # A model file, a run folder, or the name of a built-in model.
     model: Annotated[str | None, tyro.conf.Positional] = None
-    """A model file, a run folder, or the name of a built-in model."""
+    # The name of a game (tilesage games lists them); by default the game of the model.
     game: MaybeText = None
-    """The name of a game (tilesage games lists them); by default the game of the model."""
+    # Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same.
     parameters: str = ""
-    """Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same."""
+    # Who plays: best, greedy, expectimax:3, mcts:400, …, or my_module:my_agent.
     agent: str = "best"
-    """Who plays: best, greedy, expectimax:3, mcts:400, …, or my_module:my_agent."""
+    # The seed of the game.
     seed: int = 1
-    """The seed of the game."""
+    # Start from this position instead: sixteen tile numbers, or the compact form.
     position: MaybeText = None
-    """Start from this position instead: sixteen tile numbers, or the compact form."""
+    # Seconds between moves, 0 for as fast as it goes; by default 1, and 0 when the output is no terminal.
     delay: MaybeNumber = None
-    """Seconds between moves, 0 for as fast as it goes; by default 1, and 0 when the output is no terminal."""
+    # The colours.
     theme: Literal["dark", "light"] = "dark"
-    """The colours."""
 
 
 def run(command: Command) -> int:
