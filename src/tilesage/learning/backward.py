@@ -6,12 +6,12 @@ from typing import Protocol
 
 import numpy as np
 
-from tilesage.core.compiler import Array, compiled
+from tilesage.core.compiler import compiled
 from tilesage.games.game import Game
 from tilesage.learning.rules import UpdateRule
 from tilesage.learning.states import expectation
-from tilesage.learning.steps import NONE, Steps, Train, greedy_choice, steps_for
-from tilesage.learning.thread_state import GAMES, MOVES, NO_GAME, SLOTS, ThreadState
+from tilesage.learning.steps import NONE, Shared, Steps, Train, greedy_choice, loop_of, steps_for
+from tilesage.learning.thread_state import NO_GAME, ThreadState
 from tilesage.learning.traces import backward_target
 from tilesage.networks.ntuple import evaluator
 from tilesage.networks.patterns import Network
@@ -20,33 +20,15 @@ from tilesage.networks.patterns import Network
 class LearnBackward(Protocol):
     """Learn along the path of slot g, from its end, of which `target` is what it turned out to be worth."""
 
-    def __call__(
-        self,
-        weights: Array,
-        memory: Array,
-        thread: ThreadState,
-        g: int,
-        length: int,
-        target: np.float32,
-        rate: np.float32,
-        decay: np.float32,
-    ) -> None: ...
+    def __call__(self, shared: Shared, thread: ThreadState, g: int, length: int, target: np.float32) -> None: ...
 
 
 def backward_pass(steps: Steps, rule: UpdateRule) -> LearnBackward:
     find_entries, value_of, promote, update = steps.find_entries, steps.value_of, steps.promote, rule.update
 
     @compiled
-    def learn_backward(
-        weights: Array,
-        memory: Array,
-        thread: ThreadState,
-        g: int,
-        length: int,
-        target: np.float32,
-        rate: np.float32,
-        decay: np.float32,
-    ) -> None:
+    def learn_backward(shared: Shared, thread: ThreadState, g: int, length: int, target: np.float32) -> None:
+        _, weights, memory, rate, decay = shared
         boards, auxes, rewards = thread.path_boards[g], thread.path_auxes[g], thread.path_rewards[g]
         if length > 0:
             find_entries(weights, boards[length - 1], auxes[length - 1], thread.ring[g, (length - 1) % 2])
@@ -75,45 +57,29 @@ def backward(
     what = "states" if of_states else "afterstates"
     choose_move = greedy_choice(expectation(game, network, steps) if of_states else steps.value_of_move)
     find_moves, begin_episode, end_episode = steps.find_moves, steps.begin_episode, steps.end_episode
-    spawn, learn_last = game.rules.spawn, of_states and learn_end
+    play_move, learn_last = steps.play_move, of_states and learn_end
 
-    @compiled(title=f"the {network.name} trainer for {game.name}, {what}, backward")
-    def train(
-        rows: Array,
-        weights: Array,
-        memory: Array,
-        thread: ThreadState,
-        rate: np.float32,
-        decay: np.float32,
-        moves: int,
-        games: int,
-    ) -> None:
-        until, enough = thread.tally[MOVES] + moves, thread.tally[GAMES] + games
-        while thread.tally[MOVES] < until and thread.tally[GAMES] < enough:
-            for g in range(SLOTS):
-                n, t = thread.legal[g], thread.length[g]
-                if of_states and t != NO_GAME:
-                    thread.path_boards[g, t], thread.path_auxes[g, t] = thread.board[g], thread.aux[g]
-                    thread.path_rewards[g, t] = np.float32(thread.gain[g])
-                if n:
-                    best, _ = choose_move(weights, thread, g)
-                    if not of_states:
-                        thread.path_boards[g, t] = thread.afters[g, best]
-                        thread.path_auxes[g, t] = thread.auxes[g, best]
-                        thread.path_rewards[g, t] = np.float32(thread.gain[g] + thread.rewards[g, best])
-                    thread.board[g], thread.aux[g], placed, thread.rng[g] = spawn(
-                        thread.afters[g, best], thread.auxes[g, best], thread.rng[g]
-                    )
-                    thread.gain[g] = thread.rewards[g, best] + placed if of_states else placed
-                    thread.score[g] += thread.rewards[g, best] + placed
-                    thread.length[g] = t + 1
-                    thread.tally[MOVES] += 1
-                else:
-                    if t != NO_GAME:
-                        last = NONE if learn_last else np.float32(thread.gain[g])
-                        learn_backward(weights, memory, thread, g, t + 1 if learn_last else t, last, rate, decay)
-                        end_episode(thread, g)
-                    begin_episode(rows, thread, g)
-                find_moves(rows, weights, thread, g)
+    @compiled(inline=True)
+    def turn(shared: Shared, thread: ThreadState, g: int) -> None:
+        rows, weights, _, _, _ = shared
+        n, t = thread.legal[g], thread.length[g]
+        if of_states and t != NO_GAME:
+            thread.path_boards[g, t], thread.path_auxes[g, t] = thread.board[g], thread.aux[g]
+            thread.path_rewards[g, t] = np.float32(thread.gain[g])
+        if n:
+            best, _ = choose_move(weights, thread, g)
+            if not of_states:
+                thread.path_boards[g, t] = thread.afters[g, best]
+                thread.path_auxes[g, t] = thread.auxes[g, best]
+                thread.path_rewards[g, t] = np.float32(thread.gain[g] + thread.rewards[g, best])
+            placed = play_move(thread, g, best)
+            thread.gain[g] = thread.rewards[g, best] + placed if of_states else placed
+        else:
+            if t != NO_GAME:
+                last = NONE if learn_last else np.float32(thread.gain[g])
+                learn_backward(shared, thread, g, t + 1 if learn_last else t, last)
+                end_episode(thread, g)
+            begin_episode(rows, thread, g)
+        find_moves(rows, weights, thread, g)
 
-    return train
+    return loop_of(turn, f"the {network.name} trainer for {game.name}, {what}, backward")

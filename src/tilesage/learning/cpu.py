@@ -23,7 +23,7 @@ from tilesage.learning.registry import as_array, from_array
 from tilesage.learning.restoring import check_state
 from tilesage.learning.rules import UpdateRule, counting_visits
 from tilesage.learning.states import forward_states
-from tilesage.learning.steps import Train
+from tilesage.learning.steps import Shared, Train
 from tilesage.learning.thread_state import BEST, BY_AGE, GAMES, MOVES, POINTS, REPLAYS, ThreadState, new_thread_state
 from tilesage.learning.trainer import SOFTNESS, TOO_LARGE, Tally
 from tilesage.learning.weights import fresh_weights, promote_all
@@ -111,7 +111,7 @@ class CpuTrainer:
 
     def _work(self, thread: ThreadState, rate: float, moves: int, games: int) -> None:
         step, decay = np.float32(rate / self.network.reads), np.float32(self.config.trace)
-        self.loop(self.game.rows, self._weights, self.memory, thread, step, decay, moves, games)
+        self.loop(Shared(self.game.rows, self._weights, self.memory, step, decay), thread, moves, games)
 
     def _collect(self, threads: list[ThreadState]) -> Tally:
         """Sum up and reset what the threads counted."""

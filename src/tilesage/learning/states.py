@@ -16,8 +16,8 @@ from tilesage.core.compiler import Array, compiled
 from tilesage.games.board import LOW_BITS, ONE, count, empty_cells
 from tilesage.games.game import Game
 from tilesage.learning.rules import UpdateRule
-from tilesage.learning.steps import NONE, Steps, Train, ValueOfMove, greedy_choice, steps_for
-from tilesage.learning.thread_state import CANDIDATES, GAMES, MOVES, NO_GAME, SLOTS, ThreadState
+from tilesage.learning.steps import NONE, Shared, Steps, Train, ValueOfMove, greedy_choice, loop_of, steps_for
+from tilesage.learning.thread_state import CANDIDATES, NO_GAME, ThreadState
 from tilesage.learning.traces import delayed_error
 from tilesage.learning.weights import reader
 from tilesage.networks.layout import Layout
@@ -116,53 +116,36 @@ def forward_states(game: Game, network: Network, rule: UpdateRule, history: int,
     steps = steps_for(game, evaluator(game, network), ahead)
     find_moves, find_entries, copy_entries = steps.find_moves, steps.find_entries, steps.copy_entries_of_state
     choose_move, value_of, promote = greedy_choice(expectation(game, network, steps)), steps.value_of, steps.promote
-    begin_episode, end_episode, spawn = steps.begin_episode, steps.end_episode, game.rules.spawn
+    begin_episode, end_episode, play_move = steps.begin_episode, steps.end_episode, steps.play_move
     update = rule.update
 
-    @compiled(title=f"the {network.name} trainer for {game.name}, states")
-    def train(
-        rows: Array,
-        weights: Array,
-        memory: Array,
-        thread: ThreadState,
-        rate: np.float32,
-        decay: np.float32,
-        moves: int,
-        games: int,
-    ) -> None:
-        until, enough = thread.tally[MOVES] + moves, thread.tally[GAMES] + games
-        while thread.tally[MOVES] < until and thread.tally[GAMES] < enough:
-            for g in range(SLOTS):
-                n, t, ring, errors = thread.legal[g], thread.length[g], thread.ring[g], thread.errors[g]
-                if t > 0:
-                    reached = np.float32(thread.gain[g]) + value_of(weights, thread.state_entries[g])
-                    errors[(t - 1) % history] = reached - value_of(weights, ring[(t - 1) % history])
-                    if t >= history:
-                        error = delayed_error(errors, history, t - history, t, decay)
-                        promote(weights, ring[t % history])
-                        update(weights, memory, ring[t % history], error, rate)
-                        thread.worst[0] = max(thread.worst[0], abs(error))
-                if t != NO_GAME:
-                    copy_entries(thread, g, ring[t % history])
-                if n:
-                    best, _ = choose_move(weights, thread, g)
-                    thread.board[g], thread.aux[g], placed, thread.rng[g] = spawn(
-                        thread.afters[g, best], thread.auxes[g, best], thread.rng[g]
-                    )
-                    thread.gain[g] = thread.rewards[g, best] + placed
-                    thread.score[g] += thread.gain[g]
-                    thread.length[g] = t + 1
-                    thread.tally[MOVES] += 1
-                else:
-                    if t != NO_GAME:
-                        errors[t % history] = NONE - value_of(weights, ring[t % history])
-                        for q in range(max(t + 1 - history, 0), t + 1):
-                            error = delayed_error(errors, history, q, t + 1, decay)
-                            promote(weights, ring[q % history])
-                            update(weights, memory, ring[q % history], error, rate)
-                        end_episode(thread, g)
-                    begin_episode(rows, thread, g)
-                find_moves(rows, weights, thread, g)
-                find_entries(weights, thread.board[g], thread.aux[g], thread.state_entries[g])
+    @compiled(inline=True)
+    def turn(shared: Shared, thread: ThreadState, g: int) -> None:
+        rows, weights, memory, rate, decay = shared
+        n, t, ring, errors = thread.legal[g], thread.length[g], thread.ring[g], thread.errors[g]
+        if t > 0:
+            reached = np.float32(thread.gain[g]) + value_of(weights, thread.state_entries[g])
+            errors[(t - 1) % history] = reached - value_of(weights, ring[(t - 1) % history])
+            if t >= history:
+                error = delayed_error(errors, history, t - history, t, decay)
+                promote(weights, ring[t % history])
+                update(weights, memory, ring[t % history], error, rate)
+                thread.worst[0] = max(thread.worst[0], abs(error))
+        if t != NO_GAME:
+            copy_entries(thread, g, ring[t % history])
+        if n:
+            best, _ = choose_move(weights, thread, g)
+            thread.gain[g] = thread.rewards[g, best] + play_move(thread, g, best)
+        else:
+            if t != NO_GAME:
+                errors[t % history] = NONE - value_of(weights, ring[t % history])
+                for q in range(max(t + 1 - history, 0), t + 1):
+                    error = delayed_error(errors, history, q, t + 1, decay)
+                    promote(weights, ring[q % history])
+                    update(weights, memory, ring[q % history], error, rate)
+                end_episode(thread, g)
+            begin_episode(rows, thread, g)
+        find_moves(rows, weights, thread, g)
+        find_entries(weights, thread.board[g], thread.aux[g], thread.state_entries[g])
 
-    return train
+    return loop_of(turn, f"the {network.name} trainer for {game.name}, states")

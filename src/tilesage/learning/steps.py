@@ -10,7 +10,7 @@ import numpy as np
 from tilesage.core.compiler import Array, compiled
 from tilesage.games.game import Game
 from tilesage.learning.ahead import make_ahead
-from tilesage.learning.thread_state import BEST, CANDIDATES, GAMES, POINTS, REPLAYS, ThreadState
+from tilesage.learning.thread_state import BEST, CANDIDATES, GAMES, MOVES, POINTS, REPLAYS, SLOTS, ThreadState
 from tilesage.learning.weights import Promote, Read, reader
 from tilesage.networks.layout import is_small
 from tilesage.networks.ntuple import Evaluator
@@ -21,20 +21,26 @@ NONE = np.float32(0)
 NOTHING = np.float32(-3e38)  # less than any value
 
 
+class Shared(NamedTuple):
+    """What all threads learn with, as long as the rate stands still."""
+
+    rows: Array  # of the game
+    weights: Array
+    memory: Array  # what the rule remembers
+    rate: np.float32  # divided by the entries of a position
+    decay: np.float32  # λ
+
+
 class Train(Protocol):
     """A learning loop: plays and learns until so many more moves or games, whichever comes first."""
 
-    def __call__(
-        self,
-        rows: Array,
-        weights: Array,
-        memory: Array,
-        thread: ThreadState,
-        rate: np.float32,  # divided by the entries of a position
-        decay: np.float32,  # λ
-        moves: int,
-        games: int,
-    ) -> None: ...
+    def __call__(self, shared: Shared, thread: ThreadState, moves: int, games: int) -> None: ...
+
+
+class Turn(Protocol):
+    """Slot g learns from the moves that were found for it, makes one, and finds the next ones."""
+
+    def __call__(self, shared: Shared, thread: ThreadState, g: int) -> None: ...
 
 
 class FindMoves(Protocol):
@@ -85,6 +91,12 @@ class BeginEpisode(Protocol):
     def __call__(self, rows: Array, thread: ThreadState, g: int) -> None: ...
 
 
+class PlayMove(Protocol):
+    """Make move k of slot g and let chance move. Returns what chance gave."""
+
+    def __call__(self, thread: ThreadState, g: int, k: int) -> np.int64: ...
+
+
 class EndEpisode(Protocol):
     """Count the finished episode of slot g. Only games from the beginning tell how well the network plays."""
 
@@ -102,6 +114,7 @@ class Steps(NamedTuple):
     find_entries: FindEntries
     promote: Promote
     begin_episode: BeginEpisode
+    play_move: PlayMove
     end_episode: EndEpisode
 
 
@@ -118,8 +131,22 @@ def steps_for(game: Game, evaluator: Evaluator, ahead: bool = False) -> Steps:
         find_entries=_find_entries(evaluator),
         promote=promote,
         begin_episode=_begin_episode(game, network.stages, ahead),
+        play_move=_play_move(game),
         end_episode=_end_episode(game),
     )
+
+
+def loop_of(turn: Turn, title: str) -> Train:
+    """The loop in which two games take turns: what one looks at comes from memory while the other moves."""
+
+    @compiled(title=title)
+    def train(shared: Shared, thread: ThreadState, moves: int, games: int) -> None:
+        until, enough = thread.tally[MOVES] + moves, thread.tally[GAMES] + games
+        while thread.tally[MOVES] < until and thread.tally[GAMES] < enough:
+            for g in range(SLOTS):
+                turn(shared, thread, g)
+
+    return train
 
 
 def far_reads(evaluator: Evaluator) -> Array:
@@ -263,6 +290,22 @@ def _begin_episode(game: Game, stages: tuple[int, ...], ahead: bool) -> BeginEpi
         thread.gain[g], thread.length[g] = 0, 0
 
     return begin_episode
+
+
+def _play_move(game: Game) -> PlayMove:
+    spawn = game.rules.spawn
+
+    @compiled(inline=True)
+    def play_move(thread: ThreadState, g: int, k: int) -> np.int64:
+        thread.board[g], thread.aux[g], placed, thread.rng[g] = spawn(
+            thread.afters[g, k], thread.auxes[g, k], thread.rng[g]
+        )
+        thread.score[g] += thread.rewards[g, k] + placed
+        thread.length[g] += 1
+        thread.tally[MOVES] += 1
+        return placed  # type: ignore[no-any-return]
+
+    return play_move
 
 
 def _end_episode(game: Game) -> EndEpisode:
