@@ -52,10 +52,10 @@ FILES = {
     "games/threes.py": GAMES_OF_THREES,
     "games/threes_phone.py": GAMES_OF_THREES,
     "records/notation.py": REFEREE,
-    "records/replay.py": REFEREE,
     "records/rulebooks.py": REFEREE,
     "records/referee.py": REFEREE,
     "records/by_game_rules.py": ["tests/games/test_plugins.py"],
+    "records/replay.py": ["tests/games/test_plugins.py", "tests/drawing/test_pictures.py"],
 }
 COMPARISONS = {
     ast.Lt: ast.LtE,

@@ -8,4 +8,4 @@ from tilesage.evaluation.evaluate import Evaluation
 def figures(evaluation: Evaluation) -> tuple[object, ...]:
     """All that does not depend on the clock."""
     s = evaluation.statistics
-    return s.games, s.total, s.squares, s.best, s.slides, s.ends
+    return s.scores, s.slides, s.ends

@@ -17,10 +17,11 @@ from rich.console import Console
 from terminal_support import at_terminal
 
 from tilesage import cli, games
-from tilesage.app import film, keyboard, live
+from tilesage.app import keyboard, live
 from tilesage.drawing.terminal import Scene, ansi, bars, board_text, draw, plain_lines
 from tilesage.learning.runs import read_metrics
 from tilesage.records.record import record_of
+from tilesage.records.replay import moments_of
 from tilesage.search.agents import make_agent
 
 HERE = Path(__file__).resolve().parents[2] / "src"
@@ -285,7 +286,7 @@ def recorded_moments():
     while not state.over:
         actions.append(state.legal[0])
         state = state.play(actions[-1])
-    return film.moments_of(record_of(start, actions))
+    return moments_of(record_of(start, actions))
 
 
 def test_a_recorded_game_forth_and_back(terminal, monkeypatch):

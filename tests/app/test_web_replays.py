@@ -54,14 +54,14 @@ def test_a_seed_and_actions_give_the_same_replay_as_the_record(game: str) -> Non
     ("line", "complaint"),
     [
         ("", "no game record"),
-        ("a:b@1|0111#U32|b@2", "action 3 of the record is an illegal slide"),
-        ("a:b@1|0111#L[4]11#R|b@2", "new tile must follow"),
-        ("a:b@1|0111#L[4]01|b@2", "impossible placement"),
-        ("a:b@1||b@2", "ends before the game begins"),
-        ("a:b@1|#L|b@2", "new tile must follow"),
-        ("a:b@1|0111#L[4]#R11|b@2", "new tile must follow"),
-        ("a:b@1|0111#L[4]1121|b@2", "new tile must follow"),
-        ("a:b@1|0111#L[4]1Z|b@2", "impossible placement"),
+        ("a:b@1|0111#U32|b@2", "action 3 of the record: illegal slide"),
+        ("a:b@1|0111#L[4]11#R|b@2", "stops where a placement must follow"),
+        ("a:b@1|0111#L[4]01|b@2", "illegal placement: no tile of index 1 can land on cell 0"),
+        ("a:b@1||b@2", "stops where a placement must follow"),
+        ("a:b@1|#L|b@2", "illegal slide"),
+        ("a:b@1|0111#L[4]#R11|b@2", "another slide follows"),
+        ("a:b@1|0111#L[4]1121|b@2", "a slide is due, but a placement follows"),
+        ("a:b@1|0111#L[4]1Z|b@2", "no tile of index 35"),
     ],
 )
 def test_a_broken_record_is_refused_with_a_reason(line: str, complaint: str) -> None:

@@ -17,6 +17,7 @@ from tilesage import cli, games
 from tilesage.app import film
 from tilesage.drawing import palette, pictures
 from tilesage.records.record import Place, Record, Slide, record_of, write_records
+from tilesage.records.replay import moments_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 every_game = pytest.mark.parametrize("name", games.names())
@@ -133,7 +134,7 @@ def test_saving_by_the_name_of_the_file(tmp_path):
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_positions_of_a_record_are_those_of_the_game(name, seed):
     record, states = random_game(name, seed)
-    moments = film.moments_of(record)
+    moments = moments_of(record)
     assert [moment.state.text for moment in moments] == [state.text for state in states]
     assert [(m.state.score, m.state.moves) for m in moments] == [(s.score, s.moves) for s in states]
     for moment in moments[1:]:
@@ -142,16 +143,16 @@ def test_the_positions_of_a_record_are_those_of_the_game(name, seed):
 
 def test_a_record_that_cannot_be_played_is_a_mistake():
     start = [Place(0, 1), Place(1, 2)]
-    with pytest.raises(games.InputError, match="action 3 of the record is an illegal slide"):
-        film.moments_of(Record("2048", [*start, Slide(3)]))
-    with pytest.raises(games.InputError, match="action 4 of the record is an impossible placement"):
-        film.moments_of(Record("2048", [*start, Slide(2), Place(13, 1)]))
-    with pytest.raises(games.InputError, match="before the game begins"):
-        film.moments_of(Record("2048", start[:1]))
+    with pytest.raises(games.InputError, match="action 3 of the record: illegal slide"):
+        moments_of(Record("2048", [*start, Slide(3)]))
+    with pytest.raises(games.InputError, match="action 4 of the record: illegal placement"):
+        moments_of(Record("2048", [*start, Slide(2), Place(13, 1)]))
+    with pytest.raises(games.InputError, match="stops where a placement must follow"):
+        moments_of(Record("2048", start[:1]))
 
 
 def test_a_film_shows_every_nth_move_and_the_last():
-    moments = film.moments_of(random_game("2048", 1)[0])
+    moments = moments_of(random_game("2048", 1)[0])
     assert film.chosen(moments, 10)[:3] == [0, 10, 20]
     assert film.chosen(moments, 10)[-1] == len(moments) - 1
     assert len(film.chosen(moments * 20, None)) <= film.SHORT + 1
@@ -162,7 +163,7 @@ def test_a_film_shows_every_nth_move_and_the_last():
 
 
 def test_a_gif_holds_the_pictures(tmp_path):
-    moments = film.moments_of(random_game("threes", 2)[0])
+    moments = moments_of(random_game("threes", 2)[0])
     frames = film.save_gif(tmp_path / "game.gif", moments, 5, 10.0, scale=0.5)
     with Image.open(tmp_path / "game.gif") as movie:
         assert movie.n_frames == frames == len(film.chosen(moments, 5))
@@ -176,7 +177,7 @@ def test_a_gif_holds_the_pictures(tmp_path):
 
 @pytest.mark.skipif(not shutil.which("ffmpeg"), reason="ffmpeg is not here")
 def test_a_film_is_written_where_ffmpeg_is_there(tmp_path):
-    moments = film.moments_of(random_game("2048", 2)[0])
+    moments = moments_of(random_game("2048", 2)[0])
     frames = film.save_mp4(tmp_path / "game.mp4", moments, 20, 10.0, scale=0.25)
     assert frames == len(film.chosen(moments, 20)) + 25
     assert (tmp_path / "game.mp4").read_bytes()[4:8] == b"ftyp"
@@ -186,7 +187,7 @@ def test_a_film_is_written_where_ffmpeg_is_there(tmp_path):
 
 def test_without_ffmpeg_the_mistake_names_it(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    moments = film.moments_of(random_game("2048", 2)[0])
+    moments = moments_of(random_game("2048", 2)[0])
     with pytest.raises(games.InputError, match="needs the program ffmpeg"):
         film.save_mp4(tmp_path / "game.mp4", moments, 20, 10.0)
 

@@ -17,7 +17,6 @@ from web_support import serving
 
 import tilesage.environments
 from tilesage import games
-from tilesage.app.film import moments_of
 from tilesage.cli import main
 from tilesage.core.errors import InputError
 from tilesage.drawing.motions import motions
@@ -27,6 +26,7 @@ from tilesage.games import State, outside
 from tilesage.networks.files import load_model
 from tilesage.records.record import read_records
 from tilesage.records.referee import judge
+from tilesage.records.replay import moments_of
 from tilesage.search.agents import make_agent
 
 STONES = Path(__file__).parents[1] / "plugins" / "stones.py"

@@ -1,20 +1,31 @@
-"""Fair chance passes, loaded chance is caught; the chi-square function agrees with the tables in books."""
+"""Fair chance passes as often as promised, loaded chance is caught; the bets gain nothing on average."""
 
 from __future__ import annotations
 
 import doctest
+from collections import Counter
 from fractions import Fraction
 from functools import cache
+from math import comb, exp, log
+from operator import mul
 
 import pytest
 import reference
 from recording import fair, play_game
 
 from tilesage.records import fairness
-from tilesage.records.fairness import Group, chi_square_tail, grouped_test, position_test, rank_test
+from tilesage.records.fairness import (
+    FACTORS,
+    PLACES,
+    Group,
+    asked,
+    bet_on_places,
+    examined,
+    groups_by_rank,
+    stake_on_habits,
+)
 from tilesage.records.notation import Line
 from tilesage.records.record import format_record
-from tilesage.records.referee import fairness as all_tests
 from tilesage.records.referee import judge_lines
 from tilesage.records.rulebooks import rule_book
 
@@ -25,7 +36,7 @@ def p_values(game, choose, games=90, slider=None, **parameters):
     lines = [Line(i, format_record(play_game(game, i, choose, slider))) for i in range(1, games + 1)]
     tally = judge_lines(lines, game, parameters)
     assert tally.reason == ""
-    return {test.name: test.p for test in all_tests(rule_book(game, **parameters).questions, tally.chance)}
+    return {test.name: test.p for test in examined(rule_book(game, **parameters).questions, tally.chance)}
 
 
 @cache
@@ -33,47 +44,56 @@ def fair_p_values(game):
     return p_values(game, fair, 150)
 
 
-@pytest.mark.parametrize(
-    ("x", "freedom", "p"),
-    [
-        (2.706, 1, 0.10),
-        (6.635, 1, 0.01),
-        (0.0039, 1, 0.95),
-        (5.991, 2, 0.05),
-        (11.070, 5, 0.05),
-        (3.940, 10, 0.95),
-        (23.209, 10, 0.01),
-        (124.342, 100, 0.05),
-        (149.449, 100, 0.001),
-    ],
-)
-def test_chi_square_tail_agrees_with_the_tables(x, freedom, p):
-    assert chi_square_tail(x, freedom) == pytest.approx(p, rel=2e-3)
+def test_under_fair_chance_no_bet_gains_on_average():
+    """The mean stake over all that can happen is 1, so 1/stake is below p with probability p at most: for a group of
+    throws, and for landings whose candidates depend on where the tiles landed before."""
+    for p in (0.1, 0.5):
+        stakes = [stake_on_habits([Group([12 - k, k], [1 - p, p])]) for k in range(13)]
+        shares = [comb(12, k) * p**k * (1 - p) ** (12 - k) for k in range(13)]
+        assert sum(map(mul, shares, stakes)) == pytest.approx(1, abs=1e-9)
+
+    def paths(candidates, throws, share, landings):
+        if not throws:
+            yield share, landings
+            return
+        cells = [cell for cell in range(16) if candidates >> cell & 1]
+        for cell in cells:
+            after = landings + Counter([candidates << 4 | cell])
+            left = 0b1011 if cell == 0 else candidates & ~(1 << cell)
+            yield from paths(left, throws - 1, share / len(cells), after)
+
+    for bet in (lambda found: bet_on_places(found).stake, lambda found: stake_on_habits(groups_by_rank(found))):
+        mean = sum(share * bet(landings) for share, landings in paths(0b1000_1010_1111, 4, 1.0, Counter()))
+        assert mean == pytest.approx(1, abs=1e-9)
 
 
-def test_chi_square_tail_where_the_formula_is_exact():
-    """With two degrees of freedom the tail is exp(-x/2)."""
-    for x, tail in ((1.0, 0.6065306597126334), (10.0, 0.006737946999085467), (100.0, 1.9287498479639178e-22)):
-        assert chi_square_tail(x, 2) == pytest.approx(tail, rel=1e-12)
-    assert chi_square_tail(0.0, 3) == 1.0
-    assert chi_square_tail(1e6, 3) == 0.0
+def test_a_bet_by_hand():
+    """Somebody who imagines ten fair throws bets 5/10 on the first head, 6/11 on the second, 7/12 on the third."""
+    alone = 5 / 10 * 6 / 11 * 7 / 12 * 2**3
+    (found,) = {stake_on_habits([Group([3, 0], [0.5, 0.5])])}
+    assert fairness._gain(Group([3, 0], [0.5, 0.5]), 10.0) == pytest.approx(log(alone))
+    assert 1 < found < alone
+    assert asked("die", "no choice", [Group([5], [1.0])]) is None
+    assert bet_on_places({}) is None
 
 
-def test_pearson_by_hand():
-    """60 throws of a die: 8 9 19 6 8 10 give chi-square 10.6."""
-    test = grouped_test("die", "each face", [Group([8, 9, 19, 6, 8, 10], [1 / 6] * 6)])
-    assert test.statistic == pytest.approx(10.6)
-    assert (test.freedom, test.observations) == (5, 60)
-    assert grouped_test("die", "too few throws", [Group([1, 2, 3], [1 / 3] * 3)]) is None
+def test_a_place_is_bet_on_by_hand():
+    """Two candidates, and always the first one: with it e^3 times as likely a throw pays 2 e^3 / (1 + e^3)."""
+    test = bet_on_places({0b11 << 4: 40})
+    assert test.observations == 40
+    assert test.p < len(PLACES) * len(FACTORS) * ((1 + exp(3)) / (2 * exp(3))) ** 40
 
 
-def test_position_test_by_hand():
-    """With always the same candidates it is Pearson's statistic."""
-    landings = {0b1111 << 4 | cell: times for cell, times in enumerate((30, 20, 25, 45))}
-    pearson = sum((o - 30) ** 2 / 30 for o in (30, 20, 25, 45))
-    for test in (position_test(landings), rank_test(landings)):
-        assert test.statistic == pytest.approx(pearson)
-        assert test.freedom == 3
+@pytest.mark.parametrize("game", GAMES)
+def test_honest_files_of_few_games_are_not_called_unfair(game):
+    """At most as often as promised, however small the file: here 600 of them, each promised to 1 in 20."""
+    wrong = dict.fromkeys((0.05, 0.01), 0)
+    for number in range(600):
+        lines = [Line(1 + i, format_record(play_game(game, 10**6 + 2 * number + i))) for i in range(1 + number % 2)]
+        tests = examined(rule_book(game).questions, judge_lines(lines, game).chance)
+        for limit in wrong:
+            wrong[limit] += min(test.p for test in tests) * len(tests) < limit
+    assert all(times <= 600 * limit for limit, times in wrong.items()), wrong
 
 
 @pytest.mark.parametrize("game", GAMES)

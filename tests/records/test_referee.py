@@ -434,7 +434,7 @@ def test_verdicts_do_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
 
 def test_the_referee_shares_no_code_with_the_engine():
     package = Path(judge.__code__.co_filename).parent
-    own = {"referee", "replay", "rulebooks", "fairness", "notation", "statistics"}
+    own = {"referee", "rulebooks", "fairness", "notation", "statistics", "verdict"}
     shared = {f"tilesage.records.{name}" for name in own} | {"tilesage.core.errors"}
     # Games that have no row or rule book of the referee's are asked for what they say of themselves.
     for_others = {"notation": {"tilesage"}, "statistics": {"tilesage"}, "referee": {"tilesage.records.by_game_rules"}}
@@ -444,17 +444,17 @@ def test_the_referee_shares_no_code_with_the_engine():
             if words := re.match(r"\s*(?:from|import)\s+([\w.]+)", line):
                 module = words[1]
                 assert not module.startswith((".", "tilesage")) or module in allowed
-                assert module.split(".")[0] not in ("numpy", "numba")
+                assert module.split(".")[0] != "numba"
 
 
 def test_unfair_chance_is_a_verdict_of_its_own(tmp_path):
     path = tmp_path / "records.txt"
-    path.write_text(f"{line_of('2048')}\n" * 300)
+    write_records(path, (play_game("2048", seed, lambda kind, choices, random: choices[0]) for seed in range(300)))
     verdict = judge(path)
     assert verdict.reason == ""
     assert not verdict.ok
     assert "300 games of 2048, every move legal, but chance is not fair" in verdict.text()
-    assert "UNFAIR  cells    p = " in verdict.text()
+    assert "UNFAIR  cells    p <= " in verdict.text()
     assert verdict.json()["fault"] is None
     assert command.run(command.Command(path)) == 1
 

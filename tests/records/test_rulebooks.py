@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recording import play_game
 
 from tilesage.records.record import Place, format_record
-from tilesage.records.replay import Fault, Referee, Replay
+from tilesage.records.referee import Fault, Referee, Replay
 from tilesage.records.rulebooks import BITS, rule_book, turned
 
 GAMES = reference.names()

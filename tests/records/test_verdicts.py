@@ -10,11 +10,13 @@ from recording import play_game
 
 from tilesage.records import referee
 from tilesage.records.fairness import Test as FairnessTest
+from tilesage.records.fairness import examined
 from tilesage.records.notation import Line
 from tilesage.records.record import Place, format_record, parse_record, write_records
-from tilesage.records.referee import LARGE_FILE, Verdict, fairness, judge, judge_lines, processes_for
+from tilesage.records.referee import LARGE_FILE, judge, judge_lines, processes_for
 from tilesage.records.rulebooks import Chance, rule_book
 from tilesage.records.statistics import Statistics
+from tilesage.records.verdict import Verdict
 
 
 def fault_of(line, game="2048"):
@@ -25,49 +27,55 @@ def fault_of(line, game="2048"):
 # ---------------------------------------------------------------- fairness
 
 
-def figures(game, choices, **parameters):
-    """name -> (chi-square, degrees of freedom, observations) of what these choices are tested for."""
-    found = fairness(rule_book(game, **parameters).questions, Chance(choices=Counter(choices)))
-    return {test.name: (round(test.statistic, 9), test.freedom, test.observations) for test in found}
+def stakes(game, choices, **parameters):
+    """name -> (stake, observations) of what these choices are tested for."""
+    found = examined(rule_book(game, **parameters).questions, Chance(choices=Counter(choices)))
+    return {test.name: (test.stake, test.observations) for test in found}
 
 
-def test_counts_in_fair_proportion_leave_no_surprise():
-    """As many as fair chance gives on average, of every kind: every chi-square is 0 with its degrees of freedom."""
+def test_counts_in_fair_proportion_win_nothing():
+    """As many as fair chance gives on average, of every kind: who doubts them loses."""
     tiles = {("tile", (), 1): 900, ("tile", (), 2): 100}
-    assert figures("2048", tiles) == {"tiles": (0, 1, 1000)}
     draws = {("draw", (1, 0, 1), 1): 50, ("draw", (1, 0, 1), 3): 50}
     draws |= {("draw", (4, 2, 1), tile): 10 * n for tile, n in ((1, 4), (2, 2), (3, 1))}
-    assert figures("threes", draws) == {"hints": (0, 3, 170)}
     bonus = {("bonus", (), 0): 2000, ("bonus", (), 1): 100}
     windows = {("window", (largest,), k): 10 for largest in range(7, 16) for k in range(max(1, largest - 8))}
     inside = {("inside", (size,), k): 10 for size in (2, 3) for k in range(size)}
-    assert figures("threes-phone", draws | bonus | windows | inside) == {
-        "hints": (0, 3, 170),
-        "bonus": (0, 1, 2100),
-        "windows": (0, 1 + 2 + 3 + 4 + 5 + 6, 10 * (2 + 3 + 4 + 5 + 6 + 7)),  # one window alone is no choice
-        "inside": (0, 1 + 2, 50),
-    }
+    alone = sum(times for (_, (largest,), _), times in windows.items() if largest < 10)  # one window is no choice
+    for game, choices, observations in (
+        ("2048", tiles, {"tiles": 1000}),
+        ("threes", draws, {"hints": 170}),
+        (
+            "threes-phone",
+            draws | bonus | windows | inside,
+            {"hints": 170, "bonus": 2100, "windows": sum(windows.values()) - alone, "inside": 50},
+        ),
+    ):
+        found = stakes(game, choices)
+        assert {name: times for name, (_, times) in found.items()} == observations
+        assert all(stake < 1 for stake, _ in found.values())
 
 
 def test_a_choice_that_never_came_is_missed():
-    assert figures("2048", {("tile", (), 1): 100}, four_rate=0.5) == {"tiles": (100, 1, 100)}
-    assert figures("threes", {("draw", (1, 1, 1), 2): 30}) == {"hints": (60, 2, 30)}
-    assert figures("threes-phone", {("window", (10,), 1): 20}) == {"windows": (20, 1, 20)}
-    assert figures("threes-phone", {("inside", (3,), 0): 30}) == {"inside": (60, 2, 30)}
-    assert figures("threes-phone", {("bonus", (), 0): 210}) == {"bonus": (10.5, 1, 210)}
+    assert stakes("2048", {("tile", (), 1): 100}, four_rate=0.5)["tiles"][0] > 1e6
+    assert stakes("threes", {("draw", (1, 1, 1), 2): 30})["hints"][0] > 1e6
+    assert stakes("threes-phone", {("window", (10,), 1): 60})["windows"][0] > 1e6
+    assert stakes("threes-phone", {("inside", (3,), 0): 30})["inside"][0] > 1e6
+    assert stakes("threes-phone", {("bonus", (), 0): 2000})["bonus"][0] > 1e6
 
 
 def test_the_significance_itself_is_still_fair():
-    verdict = Verdict("a.txt", "2048", Statistics("2048"), significance=0.25)
-    verdict.tests = [FairnessTest("cells", "each alike", 100, 1.0, 1, 0.25)]
+    """It is that of the whole file: its tests share it."""
+    verdict = Verdict("a.txt", "2048", Statistics("2048"), significance=0.5)
+    verdict.tests = [FairnessTest("cells", "each alike", 100, 4.0), FairnessTest("tiles", "as likely", 100, 1.0)]
     assert verdict.ok
     assert verdict.json()["fairness"][0]["fair"]
-    assert "fair    cells    p = 0.25 " in verdict.text()
-    verdict.significance = 0.26
+    assert "fair    cells    p <= 0.25 " in verdict.text()
+    verdict.significance = 0.51
     assert not verdict.ok
-    assert not verdict.json()["fairness"][0]["fair"]
-    assert "UNFAIR  cells    p = 0.25 " in verdict.text()
-    assert verdict.text().endswith("; fair is each alike")
+    assert [test["fair"] for test in verdict.json()["fairness"]] == [False, True]
+    assert "UNFAIR  cells    p <= 0.25 " in verdict.text()
+    assert "; fair is each alike" in verdict.text()
 
 
 # ---------------------------------------------------------------- points and speed
@@ -101,22 +109,60 @@ def test_points_are_for_a_thousand_games_of_threes_in_order():
 
 def test_points_of_the_course(tmp_path):
     path = tmp_path / "records.txt"
-    line = format_record(play_game("threes", 0))
-    path.write_text(f"{line}\n" * 999)
-    few = judge(path, significance=0.0)
+    lines = [format_record(play_game("threes", seed)) for seed in range(1000)]
+    path.write_text("\n".join(lines[:-1]) + "\n")
+    few = judge(path)
     assert few.points is None
     assert "the course wants at least 1,000 records, here are 999" in few.text()
-    path.write_text(f"{line}\n" * 1000)
-    enough = judge(path, significance=0.0)
-    score = sum(action.reward for action in parse_record(line).actions)
-    assert enough.statistics.mean == score
-    one = 60 + 40 / (1 + 2.718281828459045 ** (-0.0065 * (score - 560)))
+    path.write_text("\n".join(lines) + "\n")
+    enough = judge(path)
+    scores = [sum(action.reward for action in parse_record(line).actions) for line in lines]
+    assert enough.statistics.mean == sum(scores) / 1000
+    one = 60 + 40 / (1 + 2.718281828459045 ** (-0.0065 * (enough.statistics.mean - 560)))
     assert enough.points == {"project 1": round(one, 1), "project 2": 0.0}
     assert enough.statistics.ops == 1000
-    slow = judge(path, significance=0.0, expected_ops=1001.0)
+    slow = judge(path, expected_ops=1001.0)
     assert slow.points == {"project 1": round(0.7 * one, 1), "project 2": 0.0}
     assert "1,001 expected, not reached: points x 70 %" in slow.text()
-    assert not judge(path).ok, "a thousand times the same game is not chance"
+
+
+def test_a_game_that_is_there_twice_is_named(tmp_path):
+    """Whatever it says of its player and of its times; games of a few moves may be equal by chance."""
+    path = tmp_path / "records.txt"
+    records = [play_game("2048", seed) for seed in range(20)]
+    again = [replace(records[k], slider="another", start_ms=10**9, end_ms=10**9 + 10**6) for k in (7, 3)]
+    again[0].actions[5] = again[0].actions[5]._replace(ms=4)
+    write_records(path, [*records, *again])
+    for workers in (1, 2):
+        verdict = judge(path, workers=workers)
+        assert (verdict.ok, verdict.repeated, verdict.line) == (False, 2, 21)
+        assert verdict.reason == "this is the game of line 8 once more"
+        assert "22 games of 2048, every move legal, but 2 of them repeat others" in verdict.text()
+    line = "a:b@1|G0H1#LHF|b@2"
+    assert judge_lines([Line(1, line), Line(2, line)], "2048").repeated() == (0, 0, 0)
+
+
+def test_games_without_a_time_reach_no_speed(tmp_path):
+    path = tmp_path / "records.txt"
+    records = [play_game("threes", seed) for seed in range(3)]
+    write_records(path, [records[0], replace(records[1], start_ms=0, end_ms=0), records[2]])
+    verdict = judge(path, expected_ops=1.0)
+    assert (verdict.ok, verdict.untimed, verdict.fast_enough) == (True, 1, False)
+    assert "speed   not known: 1 game of 3 without a time" in verdict.text()
+    assert "1 expected, not reached" in verdict.text()
+    assert verdict.json()["games_without_time"] == 1
+    write_records(path, [replace(record, start_ms=5, end_ms=5) for record in records])
+    assert not judge(path, expected_ops=1e8).fast_enough
+
+
+def test_actions_take_no_longer_than_their_game():
+    record = play_game("threes", 2)
+    actions = [action._replace(ms=3) for action in record.actions]
+    whole, three = 2 * len(actions), 3 * len(actions)  # each may have been rounded up by a millisecond
+    too_long = f"the actions took {three} ms, the whole game {whole - 1} ms"
+    for end, wrong in ((whole, ""), (whole - 1, too_long)):
+        line = format_record(replace(record, actions=actions, start_ms=1, end_ms=1 + end))
+        assert fault_of(line, "threes") == (0, wrong)
 
 
 def test_speed_and_actions():

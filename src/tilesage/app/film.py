@@ -1,4 +1,4 @@
-"""A recorded game as a film: the positions of a record, and GIF or MP4 of them."""
+"""A recorded game as a film: GIF or MP4 of its positions."""
 
 from __future__ import annotations
 
@@ -7,85 +7,17 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from tilesage import games
 from tilesage.core.errors import InputError
 from tilesage.drawing.pictures import picture
-from tilesage.games import Game, State
-from tilesage.games.supply import Supply
-from tilesage.records.record import Place, Record, Slide
+from tilesage.records.replay import Moment
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 SHORT, LONGEST = 300, 3000  # frames of a film: unless told otherwise, and at most
 LAST = 2.5  # seconds for which the end is shown
-
-
-# --- the positions of a record ------------------------------------------------------------------------------------
-
-
-class Moment(NamedTuple):
-    """A position of a recorded game, with the slide that led to it and the cell of the tile that appeared."""
-
-    state: State
-    action: int | None
-    new: int | None
-
-
-def moments_of(record: Record) -> list[Moment]:
-    """Every position before a slide, and the last one. An illegal slide is an `InputError`."""
-    game = games.get(record.game)
-    found: list[Moment] = []
-    state, supply, tiles, last = State(game, np.uint64(0), np.uint64(0)), Supply(game), 0, None
-    for number, action in enumerate(record.actions):
-        if isinstance(action, Slide):
-            if len(found) != state.moves + 1:
-                raise InputError(f"action {number + 1} of the record is a slide where a new tile must follow")
-            state, last = _slid(state, action, number), action.action
-            continue
-        if not tiles:
-            supply.take((action.tile,))
-        state = _placed(state, action, supply, number)
-        tiles += 1
-        if last is not None:
-            found.append(Moment(state, last, action.cell))
-        elif tiles >= game.starting_tiles:
-            found = [Moment(state, None, None)]
-    if not found:
-        raise InputError("the record ends before the game begins")
-    return found
-
-
-def _slid(state: State, slide: Slide, number: int) -> State:
-    after, aux, reward = state.game.rules.slide(state.game.rows, state.board, state.aux, slide.action)
-    if after == state.board:
-        raise InputError(f"action {number + 1} of the record is an illegal slide: let the referee look at it")
-    return State(state.game, np.uint64(after), np.uint64(aux), state.score + int(reward), state.moves + 1)
-
-
-def _placed(state: State, place: Place, supply: Supply, number: int) -> State:
-    game, cells = state.game, state.indices
-    if not _possible(game, cells, place):
-        raise InputError(f"action {number + 1} of the record is an impossible placement: let the referee look at it")
-    cells[place.cell] = place.tile
-    supply.take(place.hint)
-    board, aux = game.read(cells, supply.fields(place.hint))
-    score = int(game.rules.value_of_board(board, aux)) if game.score_is_value else state.score
-    return State(game, board, aux, score, state.moves)
-
-
-def _possible(game: Game, cells: list[int], place: Place) -> bool:
-    """An empty cell of the board, a tile and a hint that the game has."""
-    tiles = (place.tile, *place.hint)
-    hinted = bool(place.hint) or game.hint is None
-    return hinted and place.cell < 16 and not cells[place.cell] and all(0 < t < len(game.tiles) for t in tiles)
-
-
-# --- films --------------------------------------------------------------------------------------------------------
 
 
 def chosen(moments: Sequence[Moment], every: int | None) -> list[int]:

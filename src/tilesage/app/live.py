@@ -17,7 +17,7 @@ from tilesage.games import State
 from tilesage.games.board import ACTIONS
 
 if TYPE_CHECKING:
-    from tilesage.app.film import Moment
+    from tilesage.records.replay import Moment
     from tilesage.search.agents import Agent, Thought
 
 FRAME = 1 / 30  # seconds: no screen is drawn more often

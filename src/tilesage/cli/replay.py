@@ -13,8 +13,8 @@ from tilesage.cli.flags import MaybeNumber, MaybePath, MaybeText, MaybeWhole, sa
 from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
-    from tilesage.app.film import Moment
     from tilesage.records.record import Record
+    from tilesage.records.replay import Moment
 
 LONGEST_NUMBER = 18  # digits
 
@@ -62,9 +62,10 @@ class Command:
 
 def run(command: Command) -> int:
     """Show the game, or write its pictures."""
-    from tilesage.app.film import moments_of, save_gif, save_mp4
+    from tilesage.app.film import save_gif, save_mp4
     from tilesage.app.live import show_replay
     from tilesage.drawing.pictures import save
+    from tilesage.records.replay import moments_of
 
     check(command)
     if command.of:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import uuid
 from collections.abc import Iterator
@@ -11,7 +12,23 @@ from typing import IO, Any
 
 from tilesage.core.errors import InputError
 
+FAR_BYTE = 1 << 30
 MOST_LINKS = 40  # one after another, as the system has it
+
+
+def lock(file: IO[Any]) -> bool:
+    """Take an open file for this process alone, until it is closed or the process dies; False if another has it."""
+    try:
+        if os.name == "nt":
+            windows: Any = importlib.import_module("msvcrt")
+            os.lseek(file.fileno(), FAR_BYTE, os.SEEK_SET)  # a locked byte cannot be read: take one that nobody reads
+            windows.locking(file.fileno(), windows.LK_NBLCK, 1)
+        else:
+            posix: Any = importlib.import_module("fcntl")
+            posix.flock(file, posix.LOCK_EX | posix.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import numpy as np
 from tilesage.core.errors import InputError
 from tilesage.core.random import seed_of
 from tilesage.evaluation.forecast import opinion_of
-from tilesage.evaluation.playing import DICE, LARGEST, SCORE, Playing, row_of
+from tilesage.evaluation.playing import LARGEST, SCORE, Playing, row_of
 from tilesage.games import State
 from tilesage.games.board import ACTIONS
 from tilesage.search.agents import Agent, Memory
@@ -150,7 +150,6 @@ def _play_on(
     for i, rng in enumerate(rngs):  # one at a time: between them Ctrl-C is heard
         begun = replace(after, before=replace(state, rng=rng)).spawn()
         places = row_of(begun).reshape(1, -1)
-        places[0, DICE] = begun.rng
         playing.finish(places, np.zeros(0, np.uint8), np.zeros(1, np.int64))
         scores[i], reached = places[0, SCORE], reached + int(places[0, LARGEST] >= target)
         tell()

@@ -15,18 +15,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from tilesage.core.compiler import Array, compiled
+from tilesage.core.compiler import Array
 from tilesage.core.errors import InputError
 from tilesage.evaluation.playing import COLUMNS, LARGEST, LONGEST_GAME, MOVES, SCORE, Playing, chance_in, dealer_of
 from tilesage.games import Game, State
 from tilesage.records.notation import notation_of
-from tilesage.records.record import Place, Record, Slide, place_of
+from tilesage.records.record import Record, dealt, followed
 from tilesage.records.statistics import Statistics
 from tilesage.search.agents import Agent
 from tilesage.search.agents import agent as agent_of
@@ -367,43 +366,14 @@ class Evaluating:
                     self.keep(record)
 
 
-@cache
-def make_replayer(game: Game) -> Callable[..., Any]:
-    """The loop that plays a game again from its generator and its actions, compiled."""
-    deal, slide, spawn, starting_tiles = game.rules.deal, game.rules.slide, game.rules.spawn, game.starting_tiles
-
-    @compiled(title=f"the recorder of {game.title}")
-    def replay(rows: Array, rng: np.uint64, actions: Array, rewards: Array, landed: Array, auxes: Array) -> None:
-        """`rewards` [moves] of the slides; `landed` [start + moves] the new tile alone; `auxes` what it led to."""
-        board, aux = np.uint64(0), np.uint64(0)
-        for i in range(starting_tiles):
-            before = board
-            board, aux, rng = deal(board, aux, rng)
-            landed[i], auxes[i] = board ^ before, aux
-        for i in range(actions.size):
-            after, after_aux, rewards[i] = slide(rows, board, aux, np.int64(actions[i]))
-            board, aux, _, rng = spawn(after, after_aux, rng)
-            landed[starting_tiles + i], auxes[starting_tiles + i] = board ^ after, aux
-
-    return replay
-
-
 def records_of(agent: Agent, seed: int, played: Played) -> Iterator[Record]:
     """Finished games as records. Their times share out the time of all of them by the number of moves."""
-    game, replay = agent.game, make_replayer(agent.game)
+    game = agent.game
     pace = 1000 * played.seconds / max(1, int(played.moves.sum()))
     clock = 1000 * played.begun
-    for i, actions in enumerate(played.actions):
-        moves = np.frombuffer(actions, np.uint8)
-        rewards = np.zeros(len(moves), np.int64)
-        landed, auxes = (np.zeros(game.starting_tiles + len(moves), np.uint64) for _ in range(2))
-        rng = np.uint64(chance_in(np.uint64(seed), played.first + i))
-        replay(game.rows, rng, moves, rewards, landed, auxes)
-        places = [place_of(game, int(tile), aux) for tile, aux in zip(landed, auxes)]
-        lines: list[Slide | Place] = [*places[: game.starting_tiles]]
-        for action, reward, place in zip(moves.tolist(), rewards.tolist(), places[game.starting_tiles :]):
-            lines += (Slide(action, reward), place)
-        end = clock + pace * len(moves)
-        slider, placer = agent.spec.replace(":", "-"), notation_of(game.name).placer
-        yield Record(game.name, lines, slider, placer, round(clock), round(end))
-        clock = end
+    slider, placer = agent.spec.replace(":", "-"), notation_of(game.name).placer
+    for number, actions in enumerate(played.actions, played.first):
+        start, board, aux, rng = dealt(game, np.uint64(chance_in(np.uint64(seed), number)))
+        begin, clock = clock, clock + pace * len(actions)
+        moves = start + followed(game, board, aux, rng, actions)
+        yield Record(game.name, moves, slider, placer, round(begin), round(clock))

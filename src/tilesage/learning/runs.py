@@ -29,7 +29,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tilesage.core.errors import InputError
-from tilesage.core.files import written
+from tilesage.core.files import lock, written
 from tilesage.core.interrupts import postponed
 from tilesage.learning.config import TrainConfig, settings_of
 from tilesage.learning.recipes import BEST, completed
@@ -234,19 +234,11 @@ class Run:
         """One process a folder. The system lets go of the lock when the process dies, however it dies."""
         assert self.folder is not None
         self.lock = (self.folder / "run.lock").open("a+", encoding="utf-8")
-        try:
-            import fcntl
-
-            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # a system without flock
-            return
-        except OSError:
+        if not lock(self.lock):
             self.lock.seek(0)
             owner = self.lock.read().strip() or "unknown"
             self.lock.close()
-            raise InputError(
-                f"another process ({owner}) trains in {self.folder}: wait for it, or take another --out"
-            ) from None
+            raise InputError(f"another process ({owner}) trains in {self.folder}: wait for it, or take another --out")
         self.lock.truncate(0)
         self.lock.write(str(os.getpid()))
         self.lock.flush()

@@ -1,171 +1,132 @@
-"""Is chance fair? Chi-square tests of recorded placements, each with its p-value.
+"""Is chance fair? Bets against it, whose stakes hardly ever grow if it is.
 
-The referee hands over counts; this module knows nothing about boards. Under fair chance every p-value is
-(nearly) uniform between 0 and 1; a tiny one says that chance would hardly ever be this lopsided.
+This module sees counts, no boards. Whoever doubts the dice begins with a stake of
+1. Before every throw the whole stake is laid on the possible outcomes, in other shares q than their fair
+probabilities p, and what is laid on the one that comes is paid back at fair odds: the stake becomes q/p times as
+large. Under fair chance no way of laying it gains on average, so the stake ever reaches 1/p with probability p at
+most (Ville 1939; an e-value), whenever games end and however few of them are in the file. 1/stake is the p-value
+here. It is a careful one: under fair chance it is nearly always 1.
 
-    >>> round(chi_square_tail(3.841, 1), 3), round(chi_square_tail(18.307, 10), 3)
-    (0.05, 0.05)
+    >>> [round(stake_on_habits([Group([tails, 100 - tails], [0.5, 0.5])]), 2) for tails in (50, 60, 70)]
+    [0.79, 1.39, 116.93]
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, lgamma, log
+from math import exp, fsum, lgamma, log
 
-SMALLEST_EXPECTED = 5.0  # the usual rule for trusting the chi-square approximation
+import numpy as np
+
+from tilesage.records.rulebooks import Chance, Question
+
+CAUTION = (10.0, 100.0, 1e3, 1e4, 1e5)  # fair throws that a player imagines before the first real one
+FACTORS = tuple(exp(sign * bias) for bias in (0.01, 0.03, 0.1, 0.3, 1.0, 3.0) for sign in (-1, 1))
+LARGEST = 700.0  # the logarithm of the largest stake that is told
+COUNTS = np.array([bits.bit_count() for bits in range(1 << 16)])
+ROWS, COLUMNS = [0xF << 4 * row for row in range(4)], [0x1111 << column for column in range(4)]
+CORNERS, MIDDLE = 0x9009, 0x0660
+PLACES = (*(1 << cell for cell in range(16)), *ROWS, *COLUMNS, CORNERS, MIDDLE)
 
 
 @dataclass(frozen=True)
 class Test:
-    """One question put to the placements, and how surprising the answer is if chance is fair."""
+    """One question put to what chance did, and how much whoever doubts the answer would have won."""
 
     name: str
     question: str
     observations: int
-    statistic: float
-    freedom: int
-    p: float
+    stake: float  # after the last throw, of 1 before the first
+
+    @property
+    def p(self) -> float:
+        """The probability of such a stake under fair chance, at most."""
+        return min(1.0, 1 / self.stake)
 
 
 @dataclass
 class Group:
-    """Draws under one and the same fair distribution: how often each choice came, and how often it should."""
+    """Throws under one and the same fair distribution: how often each choice came, and how often it should."""
 
     observed: Sequence[int]
     probabilities: Sequence[float]
 
 
-def chi_square_tail(x: float, freedom: int) -> float:
-    """Probability that a chi-square variable exceeds x: the upper regularised gamma function Q(k/2, x/2)."""
-    if x <= 0:
-        return 1.0
-    a, z = freedom / 2, x / 2
-    return 1.0 - _lower_series(a, z) if z < a + 1 else _upper_fraction(a, z)
+def asked(name: str, question: str, groups: Sequence[Group]) -> Test | None:
+    """Does what came often come again more often than it should? None where there was nothing to choose."""
+    groups = [group for group in groups if len(group.observed) > 1]
+    observations = sum(sum(group.observed) for group in groups)
+    return Test(name, question, observations, stake_on_habits(groups)) if observations else None
 
 
-def _scale(a: float, z: float) -> float:
-    """z^a e^-z / Gamma(a); far out in the tail it is 0."""
-    power = a * log(z) - z - lgamma(a)
-    return exp(power) if power > -745 else 0.0
+def stake_on_habits(groups: Sequence[Group]) -> float:
+    """The stake of players who lay it as often as each choice has come so far, starting from some fair throws.
+
+    The product of all q is a Dirichlet-multinomial probability, in which the order of the throws does not matter.
+    """
+    return _mean([fsum(_gain(group, caution) for group in groups) for caution in CAUTION])
 
 
-def _lower_series(a: float, z: float) -> float:
-    """P(a, z) = z^a e^-z / Gamma(a) * sum of z^n / (a (a+1) ... (a+n)); good for z < a + 1."""
-    term = total = 1 / a
-    n = a
-    while term > total * 1e-16:
-        n += 1
-        term *= z / n
-        total += term
-    return min(1.0, total * _scale(a, z))
+def _gain(group: Group, caution: float) -> float:
+    """The logarithm of the factor that the throws of one group bring."""
+    gain = lgamma(caution) - lgamma(caution + sum(group.observed))
+    for times, p in zip(group.observed, group.probabilities):
+        if times:
+            gain += lgamma(caution * p + times) - lgamma(caution * p) - times * log(p)
+    return gain
 
 
-def _upper_fraction(a: float, z: float) -> float:
-    """Q(a, z) by Legendre's continued fraction, evaluated by Lentz's method; good for z > a + 1."""
-    tiny = 1e-300
-    b = z + 1 - a
-    c = 1 / tiny
-    d = 1 / b
-    fraction = d
-    for i in range(1, 100_000):
-        step = -i * (i - a)
-        b += 2
-        d = step * d + b
-        d = 1 / (d if abs(d) > tiny else tiny)
-        c = b + step / c
-        c = c if abs(c) > tiny else tiny
-        fraction *= c * d
-        if abs(c * d - 1) < 1e-15:
-            break
-    return min(1.0, max(0.0, fraction * _scale(a, z)))
+def _mean(logarithms: Sequence[float]) -> float:
+    """The mean of stakes given by their logarithms: each player had an equal part of the 1."""
+    top = max(logarithms)
+    return exp(min(LARGEST, top + log(sum(exp(x - top) for x in logarithms) / len(logarithms))))
 
 
-def grouped_test(name: str, question: str, groups: Sequence[Group]) -> Test | None:
-    """Pearson's chi-square summed over groups; None when no group has enough observations to say anything."""
-    statistic, freedom, observations = 0.0, 0, 0
-    for group in groups:
-        n = sum(group.observed)
-        expected = [n * p for p in group.probabilities]
-        if len(expected) < 2 or min(expected) < SMALLEST_EXPECTED:
-            continue
-        statistic += sum((o - e) ** 2 / e for o, e in zip(group.observed, expected))
-        freedom += len(expected) - 1
-        observations += n
-    if not freedom:
-        return None
-    return Test(name, question, observations, statistic, freedom, chi_square_tail(statistic, freedom))
-
-
-def cell_tests(landings: Mapping[int, int]) -> list[Test]:
-    """Both tests of where tiles land. A key is `candidates << 4 | cell`: the set of cells on which the tile
-    could land, bit i for cell i, and the cell on which it did."""
-    tests = (rank_test(landings), position_test(landings))
+def examined(questions: Iterable[Question], chance: Chance) -> list[Test]:
+    """Every test for which chance had something to choose."""
+    alike = "each of n candidate cells equally likely, for each n"
+    tests = [asked("cells", alike, groups_by_rank(chance.landings)), bet_on_places(chance.landings)]
+    counts: dict[str, dict[tuple[int, ...], dict[int, int]]] = {}
+    for (kind, situation, choice), times in chance.choices.items():
+        counts.setdefault(kind, {}).setdefault(situation, {})[choice] = times
+    for question in questions:
+        groups = []
+        for situation, found in counts.get(question.kind, {}).items():
+            fair = question.fair(situation)
+            groups.append(Group([found.get(choice, 0) for choice in fair], list(fair.values())))
+        tests.append(asked(question.name, question.text, groups))
     return [test for test in tests if test]
 
 
-def rank_test(landings: Mapping[int, int]) -> Test | None:
-    """Of n candidates counted row by row, is each as likely as any other, for each n?"""
+def groups_by_rank(landings: Mapping[int, int]) -> list[Group]:
+    """For each n, which of n candidates it was, counted row by row. A key is `candidates << 4 | cell`: the cells on
+    which the tile could land, bit i for cell i, and the cell on which it did."""
     by_number: dict[int, list[int]] = {}
     for key, times in landings.items():
         candidates, cell = key >> 4, key & 15
         n = candidates.bit_count()
         rank = (candidates & ((1 << cell) - 1)).bit_count()
         by_number.setdefault(n, [0] * n)[rank] += times
-    groups = [Group(observed, [1 / n] * n) for n, observed in sorted(by_number.items())]
-    return grouped_test("cells", "each of n candidate cells equally likely, for each n", groups)
+    return [Group(observed, [1 / n] * n) for n, observed in sorted(by_number.items())]
 
 
-def position_test(landings: Mapping[int, int]) -> Test | None:
-    """Does any place of the board get more than its share?
+def bet_on_places(landings: Mapping[int, int]) -> Test | None:
+    """Does any place of the board (a cell, a row, a column, the corners, the middle) get more or less than its share?
 
-    A score test: with O_c the tiles on cell c, E_c the sum of 1/n over the times c was one of n candidates,
-    and V the covariance of O under fair chance, (O - E)' V^-1 (O - E) is chi-square distributed.
+    Whoever bets on a place takes each of its cells for `factor` times as likely as the others.
     """
-    times_of: dict[int, int] = {}
-    surplus = [0.0] * 16
-    for key, times in landings.items():
-        times_of[key >> 4] = times_of.get(key >> 4, 0) + times
-        surplus[key & 15] += times
-    covariance = [[0.0] * 16 for _ in range(16)]
-    for candidates, times in times_of.items():
-        cells = [c for c in range(16) if candidates >> c & 1]
-        share = 1 / len(cells)
-        for c in cells:
-            surplus[c] -= times * share
-            covariance[c][c] += times * share
-            for other in cells:
-                covariance[c][other] -= times * share * share
-    if max(covariance[c][c] for c in range(16)) < SMALLEST_EXPECTED:
+    if not landings:
         return None
-    statistic, freedom = _quadratic_form(covariance, surplus)
-    p = chi_square_tail(statistic, freedom) if freedom else 1.0
+    keys, times = np.array([*landings]), np.array([*landings.values()], float)
+    candidates, cells = keys >> 4, keys & 15
+    numbers, found = COUNTS[candidates], []
+    for place in PLACES:
+        inside = COUNTS[candidates & place]
+        hits = float(times @ (place >> cells & 1))
+        often = np.bincount(17 * numbers + inside, times)
+        (cases,) = often.nonzero()
+        n, m = cases // 17, cases % 17
+        found += [hits * log(factor) - float(often[cases] @ np.log(1 + (factor - 1) * m / n)) for factor in FACTORS]
     question = "each place of the board as likely as its turns as a candidate say"
-    return Test("places", question, sum(times_of.values()), statistic, freedom, p)
-
-
-def _quadratic_form(matrix: list[list[float]], vector: list[float]) -> tuple[float, int]:
-    """x' M^+ x and the rank of M, for a positive semidefinite M, by elimination with the largest pivot first.
-
-    Each step takes out the variable with the most variance left, as in a Cholesky factorisation; what
-    remains below the noise is determined by the others (the sixteen surpluses sum to 0) and left out.
-    """
-    m = [row[:] for row in matrix]
-    x = vector[:]
-    left = set(range(len(x)))
-    noise = max(m[i][i] for i in left) * 1e-9
-    statistic, rank = 0.0, 0
-    while left:
-        pivot = max(left, key=lambda i: m[i][i])
-        variance = m[pivot][pivot]
-        if variance <= noise:
-            break
-        left.remove(pivot)
-        statistic += x[pivot] ** 2 / variance
-        rank += 1
-        for i in left:
-            factor = m[i][pivot] / variance
-            x[i] -= factor * x[pivot]
-            for j in left:
-                m[i][j] -= factor * m[pivot][j]
-    return statistic, rank
+    return Test("places", question, int(times.sum()), _mean(found))

@@ -16,9 +16,9 @@ Reading checks the form only. Whether the game was played by the rules is the re
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
@@ -27,8 +27,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from tilesage.core.compiler import Array, compiled
 from tilesage.core.errors import InputError
 from tilesage.games import Game, State
+from tilesage.games.board import Board
 from tilesage.records.notation import (
     ACTION,
     HEAD,
@@ -209,20 +211,62 @@ def hint_of(game: Game, board: np.uint64, aux: np.uint64) -> tuple[int, ...]:
     return tuple(game.tiles.index(int(tile)) for tile in shown.split("+"))
 
 
-def place_of(game: Game, landed: int, aux: np.uint64) -> Place:
-    """The tile that stands alone on the board `landed`, with the hint it led to."""
-    cell = (landed.bit_length() - 1) // 4
-    index = landed >> 4 * cell
-    return Place(cell, index, hint_of(game, np.uint64(landed), aux), worth(game, index))
-
-
 def _in_bags(placed: list[tuple[int, int]], random: Random) -> list[tuple[int, int]]:
     """Three times one each of 1, 2, 3, in random order."""
     columns = [[place for place in placed if place[1] == tile] for tile in (1, 2, 3)]
-    ordered = []
-    for bag in zip(*columns):
-        ordered += random.sample(bag, 3)
-    return ordered
+    return [place for bag in zip(*columns) for place in random.sample(bag, 3)]
+
+
+@lru_cache(1 << 16)
+def place_of(game: Game, landed: int, aux: int) -> Place:
+    """The tile that stands alone on the board `landed`, with the hint it led to."""
+    cell = (landed.bit_length() - 1) // 4
+    index = landed >> 4 * cell
+    return Place(cell, index, hint_of(game, np.uint64(landed), np.uint64(aux)), worth(game, index))
+
+
+def dealt(game: Game, rng: np.uint64) -> tuple[list[Action], np.uint64, np.uint64, np.uint64]:
+    """The start that a generator deals: its placements in their order, board, aux and the generator after it."""
+    board, aux, found = np.uint64(0), np.uint64(0), list[Action]()
+    for _ in range(game.starting_tiles):
+        before = int(board)
+        board, aux, rng = map(np.uint64, game.rules.deal(board, aux, rng))
+        found.append(place_of(game, int(board) ^ before, int(aux)))
+    return found, board, aux, rng
+
+
+@cache
+def _player_again(game: Game) -> Callable[..., int]:
+    """The loop that makes given moves, compiled."""
+    slide, spawn = game.rules.slide, game.rules.spawn
+
+    @compiled(title=f"the recorder of {game.title}")
+    def play(
+        rows: Array, board: Board, aux: Board, rng: Board, actions: Array, rewards: Array, landed: Array, auxes: Array
+    ) -> int:
+        """`rewards` [moves] of the slides, `landed` the new tiles alone, `auxes` what they led to; returns how many
+        moves are legal."""
+        for i in range(actions.size):
+            after, after_aux, rewards[i] = slide(rows, board, aux, np.int64(actions[i]))
+            if after == board:
+                return i
+            board, aux, _, rng = spawn(after, after_aux, rng)
+            landed[i], auxes[i] = board ^ after, aux
+        return int(actions.size)
+
+    return play
+
+
+def followed(game: Game, board: np.uint64, aux: np.uint64, rng: np.uint64, actions: Iterable[int]) -> list[Action]:
+    """Slide and placement by turns, as the engine plays these actions from a position."""
+    moves = np.array([*actions], np.uint8)
+    rewards, landed, auxes = np.zeros(moves.size, np.int64), *np.zeros((2, moves.size), np.uint64)
+    legal = _player_again(game)(game.rows, board, aux, rng, moves, rewards, landed, auxes)
+    if legal < moves.size:
+        raise InputError(f"move {legal + 1} of the game to record, {SLIDES[moves[legal]]}, is illegal")
+    slides = map(Slide, moves.tolist(), rewards.tolist())
+    places = (place_of(game, tile, after) for tile, after in zip(landed.tolist(), auxes.tolist()))
+    return [action for turn in zip(slides, places) for action in turn]
 
 
 def record_of(
@@ -240,17 +284,9 @@ def record_of(
     `ms` is the player's thinking time in all; records have whole milliseconds for each action, so it is spread
     evenly over the slides.
     """
-    game, rules, rows = start.game, start.game.rules, start.game.rows
-    board, aux, rng = start.board, start.aux, start.rng
-    found = start_actions(game, start.indices, hint_of(game, board, aux), Random(int(rng)))
-    played = list(actions)
-    for count, action in enumerate(played):
-        after, after_aux, reward = rules.slide(rows, board, aux, action)
-        if after == board:
-            raise InputError(f"move {count + 1} of the game to record, {SLIDES[action]}, is illegal")
-        pause = ms * (count + 1) // len(played) - ms * count // len(played)
-        found.append(Slide(action, int(reward), pause))
-        board, aux, _, rng = rules.spawn(np.uint64(after), np.uint64(after_aux), rng)
-        board, aux, rng = np.uint64(board), np.uint64(aux), np.uint64(rng)
-        found.append(place_of(game, int(board) ^ int(after), aux))
-    return Record(game.name, found, slider, placer or notation_of(game.name).placer, start_ms, end_ms)
+    game, board, aux = start.game, start.board, start.aux
+    found = start_actions(game, start.indices, hint_of(game, board, aux), Random(int(start.rng)))
+    played = followed(game, board, aux, start.rng, actions)
+    for i in range(0, len(played), 2):
+        played[i] = played[i]._replace(ms=ms * (i + 2) // len(played) - ms * i // len(played))
+    return Record(game.name, found + played, slider, placer or notation_of(game.name).placer, start_ms, end_ms)

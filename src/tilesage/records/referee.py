@@ -1,44 +1,271 @@
-"""The referee: every recorded game replayed, chance put to the test, and a verdict.
+"""The referee: recorded games replayed by rule books of its own, trusting nothing, and chance put to the test.
 
     verdict = judge("records.txt")
     print(verdict.text())
 
-The first fault is named with its line, its action and the reason. A file that holds no record at all is a refusal.
-The rules are those of `rulebooks`, which shares no code with the engine. A game that has no book there is judged by
-its own rules, and the verdict says that this is not independent.
+`judge` reads a file, a `Referee` plays its lines again, one `Replay` a game. The first fault is named with its line,
+its action and the reason; a file that holds no record at all is a refusal. The rules are those of `rulebooks`, which
+shares no code with the engine. A game that has no book there is judged by its own rules (by_game_rules.py), and the
+verdict says that this is not independent.
+
+The board is turned only when the direction changes between across and down, so a move costs a few look-ups in the
+tables of the rule book.
 """
 
 from __future__ import annotations
 
 import os
+import re
+from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import chain
-from math import exp, isfinite
 from multiprocessing import get_context
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from tilesage.core.errors import InputError
 from tilesage.core.processors import processors
-from tilesage.records.fairness import Group, Test, cell_tests, grouped_test
-from tilesage.records.notation import HEAD, Line, guess_game, open_records, read_lines
-from tilesage.records.replay import Fault, Referee
-from tilesage.records.rulebooks import BOOKS, Chance, Question
-from tilesage.records.statistics import TABLES, Statistics
+from tilesage.records.fairness import examined
+from tilesage.records.notation import HEAD, MARKS, SYMBOLS, TAIL, Line, guess_game, open_records, read_lines
+from tilesage.records.rulebooks import BITS, BOOKS, INDEX, TILE, Chance, rule_book, turned
+from tilesage.records.statistics import Statistics
+from tilesage.records.verdict import UNFAIR, Verdict
 
 if TYPE_CHECKING:
     from tilesage.records.by_game_rules import RefereeByGameRules
 
-COURSE_GAMES = ("threes",)  # for which the course gives points
-COURSE_RECORDS = 1000  # the course's judge wants at least so many
-SLOW = 0.7  # its factor for a program that is slower than expected
-UNFAIR = 1e-6  # fair chance is called unfair once in a million tests
+ACTIONS = {"U": 0, "R": 1, "D": 2, "L": 3}
+NAMES = ("up", "right", "down", "left")
+FORMS = {2: "POS TILE", 3: "POS TILE HINT", 4: "POS TILE LOW HIGH"}
+SLIDE = re.compile(rf"#[URDL]{MARKS}")
+TIME = re.compile(r"\([0-9]+\)")
 BATCH = 2**20  # characters of lines handed to a worker at a time
 MOST_WORKERS = 256
 LARGE_FILE = 16 * 2**20  # bytes from which more than one process pays
+TOO_SHORT = 30  # placements: a game with fewer may happen twice
+
+
+class Fault(Exception):
+    """What is wrong with a game; `action` is the number of the action, from 1, or 0 for the line as a whole."""
+
+    def __init__(self, action: int, reason: str) -> None:
+        super().__init__(reason)
+        self.action = action
+        self.reason = reason
+
+
+class Outcome(NamedTuple):
+    """A game found in order, as `Statistics` counts it."""
+
+    score: int
+    largest: int
+    slides: int
+    placements: int
+    ms: int
+    slide_ms: int
+    placement_ms: int
+
+
+def place_pattern(width: int) -> str:
+    """A placement with its marks; the hint, all but two of its characters, is one group."""
+    return rf"([0-9A-Z])([0-9A-Z])([0-9A-Z]{{{width - 2}}}){MARKS}"
+
+
+def framed(line: str) -> tuple[int, int, Callable[[Outcome], Outcome]]:
+    """Where the moves of a line begin and end, and what checks the rest of it when they have been played: who has
+    won, and in what time."""
+    head = HEAD.match(line)
+    if not head:
+        raise Fault(0, f"no record: {line[:30]!r} is not SLIDER:PLACER@MILLISECONDS|")
+    end = line.find("|", head.end())
+    if end < 0:
+        raise Fault(0, "the record is cut off: '|WINNER@MILLISECONDS' is missing")
+    tail = TAIL.fullmatch(line, end + 1)
+    if not tail:
+        raise Fault(0, f"the record ends with {line[end : end + 30]!r}, not with |WINNER@MILLISECONDS")
+    ms = int(tail[2]) - int(head[3])
+
+    def check(done: Outcome) -> Outcome:
+        if tail[1] != head[2]:
+            raise Fault(0, f"the winner is {tail[1]!r}, but the slider is stuck and {head[2]!r} has won")
+        if ms < 0:
+            raise Fault(0, f"the game ends at {tail[2]}, before it starts at {head[3]}")
+        taken = done.slide_ms + done.placement_ms
+        if taken > ms + done.slides + done.placements:  # each may have been rounded up
+            raise Fault(0, f"the actions took {taken:,} ms, the whole game {ms:,} ms")
+        return done._replace(ms=ms)
+
+    return head.end(), end, check
+
+
+class Referee:
+    """Replays games of one rule book; what chance did accumulates in `chance`."""
+
+    independent = True  # of the engine
+
+    def __init__(self, game: str, **parameters: float) -> None:
+        self.book = rule_book(game, **parameters)
+        self.questions = self.book.questions
+        self.chance = Chance()
+        self.place = re.compile(place_pattern(self.book.width))
+        # Either one whole turn or, as the last group, the character at which the record stops making sense.
+        self.turn = re.compile(rf"#([URDL]){MARKS}{place_pattern(self.book.width)}|(.)", re.DOTALL)
+
+    def judge(self, line: str) -> Outcome:
+        """Play the game of a line again; a Fault says what is wrong with it."""
+        at, end, check = framed(line)
+        game = Replay(self, line, at, end)
+        game.play_start()
+        game.play_turns()
+        game.check_end()
+        return check(game.outcome())
+
+
+class Replay:
+    """One game while it is played again: `line[at:end]` are the actions still to come."""
+
+    def __init__(self, referee: Referee, line: str, at: int, end: int) -> None:
+        self.referee = referee
+        self.book = referee.book
+        self.dealer = referee.book.dealer(referee.chance)
+        self.line, self.at, self.end = line, at, end
+        self.lines = [0, 0, 0, 0]
+        self.across = 1  # 1: the lines are rows, 0: columns
+        self.candidates = 0xFFFF  # cells on which the next tile may land, as bits
+        self.direction: int | None = None  # of the last slide
+        self.number = 0  # of the action being looked at, from 1
+        self.score = self.slide_ms = self.placement_ms = 0
+
+    def play_start(self) -> None:
+        """The first tiles, on any empty cells."""
+        needed = self.book.start
+        for self.number in range(1, needed + 1):
+            found = self.referee.place.match(self.line, self.at, self.end)
+            if not found:
+                raise Fault(self.number, self.wrong_start(needed))
+            self.at = found.end()
+            cell, tile, hint, stated, ms = found.groups()
+            self.place(INDEX[cell], INDEX[tile], hint, stated)
+            self.candidates ^= 1 << INDEX[cell]
+            if ms:
+                self.placement_ms += int(ms)
+
+    def play_turns(self) -> None:
+        """Slide, placement, slide, placement, to the end of the record."""
+        slide, place = self.slide, self.place
+        for found in self.referee.turn.finditer(self.line, self.at, self.end):
+            letter, stated, ms, cell, tile, hint, stated_worth, place_ms, junk = found.groups()
+            self.number += 1
+            if junk:
+                raise self.unreadable(found.start())
+            slide(ACTIONS[letter], stated)
+            self.number += 1
+            place(INDEX[cell], INDEX[tile], hint, stated_worth)
+            if ms:
+                self.slide_ms += int(ms)
+            if place_ms:
+                self.placement_ms += int(place_ms)
+
+    def slide(self, action: int, stated: str | None) -> None:
+        """Play a slide; `stated` is the reward that the record gives."""
+        lines = self.lines
+        across = action & 1
+        if across != self.across:
+            lines[:] = turned(*lines)
+            self.across = across
+        a, b, c, d = lines
+        table = self.book.tables[action]
+        (p, r, i), (q, s, j), (t, u, k), (v, w, m) = table[a], table[b], table[c], table[d]
+        if (p == a and q == b and t == c and v == d) or self.dealer.finished:
+            raise Fault(self.number, f"illegal slide: {NAMES[action]} moves nothing")
+        reward = r + s + u + w
+        if (int(stated) if stated else 0) != reward:
+            raise Fault(self.number, f"the slide earns {reward}, the record says {stated or 0}")
+        lines[:] = p, q, t, v
+        self.score += reward
+        self.direction = action
+        self.candidates = i | j << 4 | k << 8 | m << 12 if across else i | j << 1 | k << 2 | m << 3
+
+    def place(self, cell: int, tile: int, hint: str, stated: str | None) -> None:
+        """Place a tile; `stated` is the reward that the record gives."""
+        if not self.candidates >> cell & 1:
+            raise Fault(self.number, self.wrong_cell(cell))
+        if self.across:
+            self.lines[cell >> 2] |= tile << BITS * (cell & 3)
+        else:
+            self.lines[cell & 3] |= tile << BITS * (cell >> 2)
+        wrong = self.dealer.deal(tile, hint, self.lines)
+        if wrong:
+            raise Fault(self.number, wrong)
+        worth = self.book.worth[tile]
+        if (int(stated) if stated else 0) != worth:
+            raise Fault(self.number, f"the placement earns {worth}, the record says {stated or 0}")
+        self.score += worth
+        self.referee.chance.landings[self.candidates << 4 | cell] += 1
+
+    def check_end(self) -> None:
+        """A game ends when the slider is stuck, not before."""
+        if self.dealer.finished:
+            return
+        rows = tuple(self.lines) if self.across else turned(*self.lines)
+        for action, name in enumerate(NAMES):
+            lines = rows if action & 1 else turned(*rows)
+            if any(self.book.tables[action][line][0] != line for line in lines):
+                raise Fault(self.number, f"the game stops here while {name} is legal")
+
+    def outcome(self) -> Outcome:
+        """What came of the whole game, but for its time."""
+        largest = max(line >> BITS * k & TILE for line in self.lines for k in range(4))
+        start = self.book.start
+        slides = (self.number - start) // 2
+        return Outcome(self.score, largest, slides, start + slides, 0, self.slide_ms, self.placement_ms)
+
+    def wrong_cell(self, cell: int) -> str:
+        """Why a tile cannot land there."""
+        if cell > 15:
+            return f"illegal placement: there is no cell {SYMBOLS[cell]}, cells are 0-9 and A-F"
+        line, k = (cell >> 2, cell & 3) if self.across else (cell & 3, cell >> 2)
+        if self.lines[line] >> BITS * k & TILE:
+            return f"illegal placement: cell {SYMBOLS[cell]} is taken"
+        where = "on a line that moved, at the border" if self.book.landing == "moved" else "at the border"
+        slid = NAMES[self.direction or 0]
+        return f"illegal placement: after {slid} a tile lands {where} opposite, not on cell {SYMBOLS[cell]}"
+
+    def wrong_start(self, needed: int) -> str:
+        """Why the next of the first tiles cannot be read."""
+        rest = self.line[self.at : min(self.end, self.at + 12)]
+        if not rest or rest[0] == "#":
+            return f"a game of {self.book.name} starts with {needed} placements, here are {self.number - 1}"
+        return f"unreadable placement {rest!r}: {self.book.name} writes {FORMS[self.book.width]}"
+
+    def unreadable(self, at: int) -> Fault:
+        """The turn at this place of the line is not one slide and one placement: say why."""
+        rest = self.line[at : self.end]
+        slide = SLIDE.match(rest)
+        if not slide:
+            if rest[0] == "#":
+                return Fault(self.number, f"unknown slide {rest[:2]!r}: write #U, #R, #D or #L")
+            if self.referee.place.match(rest):
+                return Fault(self.number, f"a slide is due, but a placement {rest[: self.book.width]!r} follows")
+            return Fault(self.number, f"unreadable text {rest[:12]!r}")
+        after = rest[slide.end() :]
+        if not after:
+            return Fault(self.number, "the record stops after a slide: a placement must follow")
+        if after[0] == "#":
+            return Fault(self.number + 1, "a placement is due, but another slide follows")
+        if after[0] in "[(":
+            return Fault(self.number, f"unreadable reward or time {after[:16]!r}")
+        form = FORMS[self.book.width]
+        return Fault(self.number + 1, f"unreadable placement {after[:12]!r}: {self.book.name} writes {form}")
+
+
+# --- a whole file --------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -47,79 +274,29 @@ class Tally:
 
     statistics: Statistics
     chance: Chance = field(default_factory=Chance)
+    games: array[int] = field(default_factory=lambda: array("Q"))  # a digest of each; 0 of one that is too short
+    untimed: int = 0  # games that do not say when they were played
     line: int = 0  # the faulty line
     action: int = 0
     reason: str = ""
 
+    def merge(self, other: Tally) -> None:
+        """Add the lines that follow."""
+        self.statistics.merge(other.statistics)
+        self.chance.merge(other.chance)
+        self.games.extend(other.games)
+        self.untimed += other.untimed
+        self.line, self.action, self.reason = other.line, other.action, other.reason
 
-@dataclass
-class Verdict:
-    """What the referee has to say about a file."""
-
-    file: str
-    game: str
-    statistics: Statistics
-    line: int = 0  # where the first fault is
-    action: int = 0  # number of the action at fault, from 1; 0 for the line as a whole
-    reason: str = ""  # what is wrong; empty when nothing is
-    tests: list[Test] = field(default_factory=list)
-    unread: bool = False  # lines follow the first empty line
-    expected_ops: float | None = None
-    significance: float = UNFAIR
-    independent: bool = True  # of the engine: by a rule book of the referee's own
-
-    @property
-    def unfair(self) -> list[Test]:
-        """The tests of chance that failed."""
-        return [test for test in self.tests if test.p < self.significance]
-
-    @property
-    def ok(self) -> bool:
-        """Were all games by the rules, and was chance fair?"""
-        return not self.reason and not self.unfair
-
-    @property
-    def fast_enough(self) -> bool:
-        """Was the player as fast as it was to be?"""
-        return self.expected_ops is None or self.statistics.ops >= self.expected_ops
-
-    @property
-    def points(self) -> dict[str, float] | None:
-        """The course's points for Threes!; None for another game or for fewer games than the course wants."""
-        if self.game not in COURSE_GAMES or not self.ok or self.statistics.games < COURSE_RECORDS:
-            return None
-        factor = 1.0 if self.fast_enough else SLOW
-        one = 60 + 40 / (1 + exp(-0.0065 * (self.statistics.mean - 560)))
-        two = 100 * self.statistics.reach(384) ** 2
-        return {"project 1": round(one * factor, 1), "project 2": round(two * factor, 1)}
-
-    def text(self, table: str = "course") -> str:
-        """The verdict for people, with the statistics in one of the styles of `statistics.TABLES`."""
-        return "\n".join(_report(self, TABLES[table]))
-
-    def json(self) -> dict[str, object]:
-        """The figures of `--json`."""
-        ops = self.statistics.ops
-        return {
-            "file": self.file,
-            "game": self.game,
-            "ok": self.ok,
-            "independent": self.independent,
-            "fault": {"line": self.line, "action": self.action, "reason": self.reason} if self.reason else None,
-            **self.statistics.summary(),
-            "actions": self.statistics.slides + self.statistics.placements,
-            "ms": self.statistics.ms,
-            "ops": ops if isfinite(ops) else None,
-            "expected_ops": self.expected_ops,
-            "fast_enough": self.fast_enough,
-            "fairness": [
-                {"name": t.name, "question": t.question, "observations": t.observations, "chi_square": t.statistic}
-                | {"freedom": t.freedom, "p": t.p, "fair": t.p >= self.significance}
-                for t in self.tests
-            ],
-            "points": self.points,
-            "lines_after_empty_line": self.unread,
-        }
+    def repeated(self) -> tuple[int, int, int]:
+        """How many games are those of earlier lines, the first such line, and which line that was; or zeros."""
+        digests = np.array(self.games, np.uint64)
+        order = np.argsort(digests, kind="stable")
+        same = np.flatnonzero((digests[order[1:]] == digests[order[:-1]]) & (digests[order[1:]] > 0))
+        if not same.size:
+            return 0, 0, 0
+        first = same[np.argmin(order[same + 1])]
+        return same.size, int(order[first + 1]) + 1, int(order[first]) + 1
 
 
 def judge(
@@ -145,12 +322,13 @@ def judge(
         workers = workers or processes_for(os.fstat(stream.fileno()).st_size)
         tally = Tally(Statistics(game))
         for part in _tallies(_batches(chain([first], lines)), game, parameters, workers):
-            tally.statistics.merge(part.statistics)
-            tally.chance.merge(part.chance)
-            if part.reason:
-                tally.line, tally.action, tally.reason = part.line, part.action, part.reason
+            tally.merge(part)
+            if tally.reason:
                 break
         unread = not tally.reason and bool(stream.read(2**16).strip())
+    repeated, again, earlier = (0, 0, 0) if tally.reason else tally.repeated()
+    if repeated:
+        tally.line, tally.reason = again, f"this is the game of line {earlier} once more"
     return Verdict(
         file=str(path),
         game=game,
@@ -158,8 +336,10 @@ def judge(
         line=tally.line,
         action=tally.action,
         reason=tally.reason,
-        tests=fairness(referee.questions, tally.chance),
+        tests=examined(referee.questions, tally.chance),
         unread=unread,
+        repeated=repeated,
+        untimed=tally.untimed,
         expected_ops=expected_ops,
         significance=significance,
         independent=referee.independent,
@@ -220,16 +400,16 @@ def judge_lines(lines: Iterable[Line], game: str, parameters: Mapping[str, float
         except Fault as fault:
             tally.line, tally.action, tally.reason = line.number, fault.action, fault.reason
             break
-        tally.statistics.add(
-            done.score,
-            done.largest,
-            done.slides,
-            done.placements,
-            ms=done.ms,
-            slide_ms=done.slide_ms,
-            placement_ms=done.placement_ms,
-        )
+        tally.statistics.add(**done._asdict())
+        tally.games.append(_digest(line.text) if done.placements >= TOO_SHORT else 0)
+        tally.untimed += line.text.endswith("@0")
     return tally
+
+
+def _digest(line: str) -> int:
+    """A number for the moves of a line, whoever made them and when."""
+    moves = TIME.sub("", line[line.index("|") : line.rindex("|")])
+    return int.from_bytes(blake2b(moves.encode("utf-8", "surrogateescape"), digest_size=8).digest())
 
 
 def _tallies(
@@ -248,72 +428,3 @@ def _tallies(
                 yield under_way.popleft().result()
         while under_way:
             yield under_way.popleft().result()
-
-
-def fairness(questions: Iterable[Question], chance: Chance) -> list[Test]:
-    """Every test that these placements are enough for."""
-    tests: list[Test | None] = [*cell_tests(chance.landings)]
-    counts: dict[str, dict[tuple[int, ...], dict[int, int]]] = {}
-    for (kind, situation, choice), times in chance.choices.items():
-        counts.setdefault(kind, {}).setdefault(situation, {})[choice] = times
-    for question in questions:
-        groups = [
-            _group(question.fair(situation), found) for situation, found in counts.get(question.kind, {}).items()
-        ]
-        tests.append(grouped_test(question.name, question.text, groups))
-    return [test for test in tests if test]
-
-
-def _group(fair: Mapping[int, float], found: Mapping[int, int]) -> Group:
-    """The counts of one situation beside the probabilities that fair chance gives it."""
-    return Group([found.get(choice, 0) for choice in fair], list(fair.values()))
-
-
-def _report(verdict: Verdict, table: Callable[[Statistics], str]) -> Iterator[str]:
-    """The verdict in lines for people."""
-    stats = verdict.statistics
-    games = f"{stats.games:,} {'game' if stats.games == 1 else 'games'} of {verdict.game}"
-    if verdict.reason:
-        where = f"line {verdict.line}" + (f", action {verdict.action}" if verdict.action else "")
-        yield f"{verdict.file}: {where}: {verdict.reason}"
-        yield f"{games} before it in order" if stats.games else "no game before it"
-    elif verdict.unfair:
-        yield f"{verdict.file}: {games}, every move legal, but chance is not fair"
-    else:
-        yield f"{verdict.file}: {games}, all in order"
-    if not verdict.independent:
-        yield f"not independent: judged by the rules of {verdict.game} itself, there is no rule book of the referee's"
-    if verdict.unread:
-        yield f"line {stats.games + 1} is empty: the lines after it were not read"
-    if stats.games:
-        yield ""
-        yield table(stats)
-        yield ""
-        yield from _speed_lines(verdict)
-    for test in verdict.tests:
-        word, expected = ("fair", "") if test.p >= verdict.significance else ("UNFAIR", f"; fair is {test.question}")
-        figures = f"chi-square {test.statistic:,.1f}, {test.freedom} degrees of freedom, {test.observations:,} times"
-        yield f"{word:<7} {test.name:<8} p = {test.p:<8.3g} ({figures}){expected}"
-    if verdict.game in COURSE_GAMES:
-        yield from _point_lines(verdict)
-
-
-def _speed_lines(verdict: Verdict) -> Iterator[str]:
-    actions = verdict.statistics.slides + verdict.statistics.placements
-    ops = verdict.statistics.ops
-    speed = f"{ops:,.0f} actions/s" if isfinite(ops) else "not measurable, the records state no time"
-    wanted = ""
-    if verdict.expected_ops is not None:
-        reached = "reached" if verdict.fast_enough else f"not reached: points x {SLOW:.0%}".replace("%", " %")
-        wanted = f"; {verdict.expected_ops:,.0f} expected, {reached}"
-    yield f"speed   {speed} ({actions:,} actions in {verdict.statistics.ms:,} ms){wanted}"
-
-
-def _point_lines(verdict: Verdict) -> Iterator[str]:
-    if verdict.points is not None:
-        yield "points  " + ", ".join(f"{name}: {points:.1f}" for name, points in verdict.points.items())
-    elif verdict.ok:
-        games = verdict.statistics.games
-        yield f"points  none: the course wants at least {COURSE_RECORDS:,} records, here are {games:,}"
-    else:
-        yield "points  none: the records are not in order"

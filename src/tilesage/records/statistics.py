@@ -12,9 +12,11 @@ the order in which games finish or on the number of workers, and two halves merg
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from math import inf, nan, sqrt
 
 from tilesage import games
@@ -24,7 +26,12 @@ POWERS_OF_TWO = (0, *(2**e for e in range(1, 18)))
 THREES = (0, 1, 2, *(3 * 2 ** (i - 3) for i in range(3, 16)))
 TILES = {"2048": POWERS_OF_TWO, "threes": THREES, "threes-phone": THREES, "fibonacci": tuple(NUMBERS_OF_2584)}
 
-SUMS = ("games", "total", "squares", "slides", "placements", "ms", "slide_ms", "placement_ms")
+SUMS = ("slides", "placements", "ms", "slide_ms", "placement_ms")
+
+
+def counted(number: int, what: str) -> str:
+    """A number with its noun: 1 game, 1,000 games."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def tiles_of(game: str) -> tuple[int, ...]:
@@ -38,49 +45,33 @@ class Statistics:
 
     game: str
     tiles: tuple[int, ...] = ()  # index -> tile number
-    games: int = 0
-    total: int = 0  # sum of scores
-    squares: int = 0  # sum of squared scores
-    best: int = 0
     slides: int = 0  # actions of the player
     placements: int = 0  # actions of chance
     ms: int = 0  # time of the games, in milliseconds
     slide_ms: int = 0  # the player's part of it
     placement_ms: int = 0
     timed_apart: bool = True  # slides and placements each had a clock
-    scores: Counter[int] = field(default_factory=Counter)
+    scores: Counter[int] = field(default_factory=Counter)  # score -> games
     ends: Counter[int] = field(default_factory=Counter)  # index of the largest tile -> games
 
     def __post_init__(self) -> None:
         self.tiles = self.tiles or tiles_of(self.game)
 
     def __repr__(self) -> str:
-        error = f" ± {self.stderr:,.1f}" if self.games > 1 else ""
-        return f"Statistics({self.game}: {self.games:,} games, mean {self.mean:,.1f}{error}, max {self.best:,})"
+        return f"Statistics({self.game}: {self.told}, max {self.best:,})"
 
-    def add(
-        self,
-        score: int,
-        largest: int,
-        slides: int = 0,
-        placements: int = 0,
-        *,
-        ms: int = 0,
-        slide_ms: int = 0,
-        placement_ms: int = 0,
-    ) -> None:
-        """Count one game; `largest` is the index of its largest tile."""
-        self.games += 1
-        self.total += score
-        self.squares += score * score
-        self.best = max(self.best, score)
-        self.slides += slides
-        self.placements += placements
-        self.ms += ms
-        self.slide_ms += slide_ms
-        self.placement_ms += placement_ms
+    @property
+    def told(self) -> str:
+        """In a few words: 1,000 games, mean 12,345 ± 67."""
+        mean = f", mean {self.mean:,.0f}" if self.games else ""
+        return counted(self.games, "game") + mean + (f" ± {self.stderr:,.0f}" if self.games > 1 else "")
+
+    def add(self, score: int, largest: int, slides: int = 0, placements: int = 0, **times: int) -> None:
+        """Count one game; `largest` is the index of its largest tile, `times` are its milliseconds."""
         self.scores[score] += 1
         self.ends[largest] += 1
+        for name, amount in (("slides", slides), ("placements", placements), *times.items()):
+            setattr(self, name, getattr(self, name) + amount)
 
     def add_games(self, scores: Iterable[int], largest: Iterable[int], slides: Iterable[int]) -> None:
         """Count many games, for instance from three arrays of one length."""
@@ -91,9 +82,24 @@ class Statistics:
         """Add the games of another set."""
         for name in SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.best = max(self.best, other.best)
+        self.timed_apart = self.timed_apart and other.timed_apart
         self.scores.update(other.scores)
         self.ends.update(other.ends)
+
+    @property
+    def games(self) -> int:
+        """How many."""
+        return self.ends.total()
+
+    @property
+    def best(self) -> int:
+        """The highest score."""
+        return max(self.scores, default=0)
+
+    @property
+    def total(self) -> int:
+        """The sum of all scores."""
+        return sum(score * times for score, times in self.scores.items())
 
     @property
     def mean(self) -> float:
@@ -106,22 +112,17 @@ class Statistics:
         n = self.games
         if n < 2:
             return nan
-        return sqrt((n * self.squares - self.total**2) / (n * n * (n - 1)))
+        squares = sum(score * score * times for score, times in self.scores.items())
+        return sqrt((n * squares - self.total**2) / (n * n * (n - 1)))
 
     @property
     def median(self) -> float:
         """The middle score, or the mean of the two in the middle."""
         if not self.games:
             return nan
-        low, high = (self.games - 1) // 2, self.games // 2
-        middle = [0, 0]
-        seen = 0
-        for score in sorted(self.scores):
-            before, seen = seen, seen + self.scores[score]
-            for k, place in enumerate((low, high)):
-                if before <= place < seen:
-                    middle[k] = score
-        return sum(middle) / 2
+        ordered = sorted(self.scores)
+        upto = list(accumulate(self.scores[score] for score in ordered))
+        return sum(ordered[bisect_right(upto, place // 2)] for place in (self.games - 1, self.games)) / 2
 
     def reach(self, tile: int) -> float:
         """Share of games whose largest tile is at least this tile number."""
@@ -167,25 +168,10 @@ def _rate(actions: int, ms: int) -> float:
     return inf if actions else nan
 
 
-def _six_digits(x: float) -> str:
-    """Up to six significant digits, no trailing zeros: how C++ streams print a number.
-
-    >>> _six_digits(93.5), _six_digits(100.0), _six_digits(33.333333333), _six_digits(68663.68)
-    ('93.5', '100', '33.3333', '68663.7')
-    """
-    return f"{x:g}"
-
-
 def _tile_lines(stats: Statistics) -> list[str]:
     """`⇥2048⇥93.5%⇥(9.9%)`, one line a largest tile, ascending."""
-    lines = []
-    left = stats.games
-    for index in sorted(stats.ends):
-        reach = _six_digits(left * 100.0 / stats.games)
-        end = _six_digits(stats.ends[index] * 100.0 / stats.games)
-        lines.append(f"\t{stats.tiles[index]}\t{reach}%\t({end}%)")
-        left -= stats.ends[index]
-    return lines
+    made = [stats.tiles[index] for index in sorted(stats.ends)]
+    return [f"\t{tile}\t{100 * stats.reach(tile):g}%\t({100 * stats.end(tile):g}%)" for tile in made]
 
 
 def course_table(stats: Statistics) -> str:
@@ -205,7 +191,7 @@ def demo_table(stats: Statistics) -> str:
     """The table of the demo program."""
     if not stats.games:
         return "0"
-    head = f"{stats.games}\tavg = {_six_digits(stats.mean)}\tmax = {stats.best}"
+    head = f"{stats.games}\tavg = {stats.mean:g}\tmax = {stats.best}"
     return "\n".join([head, *_tile_lines(stats)])
 
 
@@ -215,7 +201,7 @@ def our_table(stats: Statistics) -> str:
         return "no games"
     error = f" ± {stats.stderr:,.1f}" if stats.games > 1 else ""
     lines = [
-        f"{stats.games:,} {'game' if stats.games == 1 else 'games'} of {stats.game}",
+        f"{counted(stats.games, 'game')} of {stats.game}",
         f"  mean    {stats.mean:,.1f}{error}",
         f"  median  {stats.median:,.1f}",
         f"  max     {stats.best:,}",
@@ -223,11 +209,8 @@ def our_table(stats: Statistics) -> str:
     if stats.slides:
         lines.append(f"  moves   {stats.slides:,} ({stats.slides / stats.games:,.1f} a game)")
     lines.append(f"  {'tile':>6}  {'reach':>8}  {'end':>8}")
-    left = stats.games
-    for index in sorted(stats.ends):
-        reach, end = left / stats.games, stats.ends[index] / stats.games
-        lines.append(f"  {stats.tiles[index]:>6}  {reach:>7.2%}  {end:>7.2%}".replace("%", " %"))
-        left -= stats.ends[index]
+    for tile in (stats.tiles[index] for index in sorted(stats.ends)):
+        lines.append(f"  {tile:>6}  {100 * stats.reach(tile):>6.2f} %  {100 * stats.end(tile):>6.2f} %")
     return "\n".join(lines)
 
 

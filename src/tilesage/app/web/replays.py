@@ -15,7 +15,6 @@ from io import BytesIO
 from typing import Any
 
 from tilesage import games
-from tilesage.app.film import moments_of
 from tilesage.app.web.fields import Fields
 from tilesage.app.web.limits import BOARD_CHARACTERS, MOST_MOVES, RECORDS_BYTES
 from tilesage.app.web.players import Player
@@ -26,6 +25,7 @@ from tilesage.games import State
 from tilesage.games.state import DIGITS
 from tilesage.records.notation import HEAD, guess_game, read_lines
 from tilesage.records.record import Record, Slide, parse_record
+from tilesage.records.replay import moments_of
 
 LISTED = 2000  # games of a file that are listed
 WORST = 12  # mistakes that are told
@@ -71,8 +71,6 @@ def from_record(record: Record) -> Replay:
     if len(slides) > MOST_MOVES:
         raise InputError(f"a game has at most {MOST_MOVES} moves here")
     moments = moments_of(record)
-    if len(moments) != len(slides) + 1:
-        raise InputError("the record ends with a slide or two new tiles: one new tile must follow each slide")
     return Replay(record.game, [moment.state for moment in moments], "".join(LETTERS[slide] for slide in slides))
 
 
