@@ -15,6 +15,7 @@ import numpy as np
 from tilesage.core.random import draw, seed_of
 from tilesage.games import Afterstate, State
 from tilesage.networks.files import Model
+from tilesage.search.agents import CHOICE
 
 MOVES = range(4)
 
@@ -92,13 +93,13 @@ def flat(state: State, dice: Dice, games: int) -> list[float | None]:
 def played_on(state: State, action: int, games: int, target: int) -> tuple[float, float]:
     """Games of the random player after a move: their mean score, and the share that reached the tile `target`.
 
-    Game i has its own generator for chance; the player's own dice go on from it as it is after the first answer.
+    Game i has its own generator for chance, and the player has dice of its own.
     """
     scores, reached = [], 0
     for i in range(games):
         chance = Dice(np.uint64(seed_of(state.rng, np.uint64(i + 2))))
         now = chance.answer(state.slides[action])
-        dice = Dice(chance.rng)
+        dice = Dice(np.uint64(seed_of(chance.rng, CHOICE)))
         while (chosen := choose_at_random(now, dice)) is not None:
             now = chance.answer(now.slides[chosen])
         scores.append(now.score)
