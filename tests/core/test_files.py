@@ -15,8 +15,8 @@ from tilesage.core import files
 
 def test_a_lock_is_for_one_process_and_ends_with_it(tmp_path: Path) -> None:
     path = tmp_path / "run.lock"
-    program = f"from tilesage.core.files import lock; file = open({str(path)!r}, 'a+'); print(lock(file), flush=True); input()"
-    words = [sys.executable, "-c", program]
+    program = f"file = open({str(path)!r}, 'a+'); print(lock(file), flush=True); input()"
+    words = [sys.executable, "-c", f"from tilesage.core.files import lock; {program}"]
     with (
         subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other,
         path.open("a+") as mine,
