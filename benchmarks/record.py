@@ -11,7 +11,6 @@ mean in seconds, networks and results: docs/results/records.md.
 from __future__ import annotations
 
 import argparse
-import gc
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,7 +36,6 @@ SCORE, MOVES, LARGEST = 0, 1, 2
 
 def learn(config: TrainConfig) -> tuple[Any, Any]:
     """The network as the kernels know it, and its weights, which stay on the GPU; all else goes back."""
-    from tilesage.gpu.machine import SIMULATED, cuda
     from tilesage.gpu.steps import Lesson
 
     run, said = Run.begin(config, None), 0.0
@@ -53,14 +51,8 @@ def learn(config: TrainConfig) -> tuple[Any, Any]:
 
     run.train(tell)
     trainer: Any = run.trainer
-    lesson, learner = Lesson(trainer.game, trainer.evaluator), trainer.learner
-    weights = learner.weights if learner.mean is None else learner.mean
-    learner.records = learner.graph = learner.weights = None
-    del run, trainer, learner
-    gc.collect()
-    if not SIMULATED:
-        cuda.current_context().deallocations.clear()
-    return lesson, weights
+    weights = trainer.learner.averaged_weights(trainer.part)
+    return Lesson(trainer.game, trainer.evaluator), weights
 
 
 def play(player: Any, number: int, seed: int, what: str) -> Any:
@@ -115,8 +107,7 @@ def main() -> None:
         results = play(player, chosen.games, chosen.seed, spec.text)
         if chosen.out:
             np.save(chosen.out / f"{spec.text.replace('/', '-')}.npy", results)
-        del player
-        gc.collect()
+        del player  # its memory goes back before the next one takes its own
 
 
 if __name__ == "__main__":

@@ -71,6 +71,8 @@ class BatchLearner:
     absolutes: Array = field(init=False)  # A
     slots: list[BatchGame] = field(init=False)
     finished: list[int] = field(init=False, default_factory=list)
+    idle: int = field(init=False, default=0)  # moves that were not made, because a game was over
+    worst: np.float32 = field(init=False, default=NOTHING)  # the largest error
     hit_ages: dict[int, list[int]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -140,6 +142,7 @@ class BatchLearner:
             total = F(value + F(reward))
             if best[2] is None or total > best[0]:
                 best = total, value, position, int(reward)
+        self.idle += best[2] is None
         return best
 
     def step(self) -> None:
@@ -165,6 +168,7 @@ class BatchLearner:
         self._learn(slot.before, F(F(slot.gain + target) - known), hits)
 
     def _learn(self, position: tuple[np.uint64, np.uint64], error: np.float32, hits: dict[int, list[int]]) -> None:
+        self.worst = max(self.worst, abs(error))
         sixteenths = math.floor(error * F(SIXTEENTHS) + F(0.5))
         for places in self.places(*position):
             for place in places:

@@ -69,16 +69,16 @@ def fresh(lesson: Lesson) -> Any:
     return weights
 
 
-def both(lesson: Lesson, seed: int = 3) -> tuple[Learner, BatchLearner]:
+def both(lesson: Lesson, seed: int = 3, blocks: int = 1) -> tuple[Learner, BatchLearner]:
     """The same lesson on the GPU and in plain Python."""
     rate = 1.0 if lesson.coherence else 0.1
-    learner = Learner(lesson, GAMES_A_BLOCK, seed, fresh(lesson))
+    learner = Learner(lesson, blocks * GAMES_A_BLOCK, seed, fresh(lesson))
     learner.set_rate(rate)
     reference = BatchLearner(
         lesson.game,
         lesson.evaluator,
         fresh(lesson),
-        GAMES_A_BLOCK,
+        blocks * GAMES_A_BLOCK,
         seed,
         rate,
         coherence=lesson.coherence,
@@ -94,6 +94,8 @@ def assert_same(learner: Learner, reference: BatchLearner) -> None:
     boards = [int(slot.board) for slot in reference.slots]
     assert boards == learner.host_games()["boards"].tolist()
     assert [slot.score for slot in reference.slots] == learner.host_games()["scores"].tolist()
+    assert learner.take_worst() == reference.worst
+    reference.worst = np.float32(0)
 
 
 LESSONS = {
@@ -141,6 +143,49 @@ def test_same_weights_as_plain_python(name: str) -> None:
         assert np.array_equal(memory[1::2], reference.absolutes)
 
 
+PAST_32768 = [  # and one that gets there
+    ((65536, 32768, 1024, 512), (4, 2, 8, 16), (2, 4, 0, 0), (0, 0, 0, 0)),
+    ((131072, 65536, 32768, 16384), (2, 4, 8, 16), (4, 2, 0, 0), (2, 0, 0, 0)),
+    ((32768, 32768, 16384, 8), (2, 4, 8, 16), (0, 0, 2, 0), (0, 0, 0, 4)),
+    ((65536, 65536, 2, 8), (2, 0, 0, 0), (0, 0, 2, 0), (0, 0, 4, 4)),
+]
+
+
+@pytest.mark.parametrize("name", ["td", "tc(λ) by age", "states", "one stage"])
+def test_several_blocks_and_tiles_past_32768(name: str) -> None:
+    lesson, _ = LESSONS[name]
+    learner, reference = both(lesson, blocks=3)
+    found = learner.host_games()
+    for g in range(0, len(reference.slots), 2):
+        rows = PAST_32768[g // 2 % len(PAST_32768)]
+        tiles = [0 if tile == 0 else tile.bit_length() - 1 for row in rows for tile in row]
+        board, aux = lesson.game.read(tiles, {})
+        found["boards"][g], found["auxes"][g] = board, aux
+        slot = reference.slots[g]
+        slot.board, slot.aux = np.uint64(board), np.uint64(aux)
+    assert found["auxes"].any()
+    learner.set_games(found)
+    for _ in range(4):
+        learner.run(1)
+        reference.step()
+    assert_same(learner, reference)
+    assert learner.host_games()["auxes"].tolist() == [int(slot.aux) for slot in reference.slots]
+
+
+@pytest.mark.skipif(SIMULATED, reason="the simulator would take hours")
+@pytest.mark.parametrize("name", ["tc", "td(λ)", "states"])
+def test_thousands_of_games_give_the_same_weights_twice(name: str) -> None:
+    lesson, _ = LESSONS[name]
+    found = []
+    for _ in range(2):
+        learner = Learner(lesson, 4096, 5, fresh(lesson))
+        learner.set_rate(0.5)
+        learner.run(2000)
+        assert learner.take_stats()["games"] > 4096
+        found.append((learner.host_weights().view(np.uint32), learner.host_games()["boards"]))
+    assert all(np.array_equal(a, b) for a, b in zip(*found))
+
+
 @pytest.mark.parametrize(
     "options", [{}, {"of_states": True}, {"by_age": True}, {"history": 3, "decay": 0.5}], ids=str
 )
@@ -156,6 +201,7 @@ def test_finished_games_move_towards_zero_and_start_again(options: dict[str, Any
         reference.step()
     assert_same(learner, reference)
     stats = learner.take_stats()
+    assert stats["idle"] == reference.idle >= stats["games"]
     assert stats["games"] == len(reference.finished) > 0
     assert stats["score"] == sum(reference.finished)
     assert sum(stats["tiles"]) == stats["games"]
@@ -220,6 +266,23 @@ def test_a_learner_goes_on_exactly_where_another_stopped() -> None:
     assert np.array_equal(learner.host_memory(), again.host_memory())
 
 
+@pytest.mark.parametrize("first", ["td", "tc"])
+def test_a_change_of_rule_keeps_weights_and_games_and_nothing_else(first: str) -> None:
+    before, after = (lesson_of(coherence=coherence, by_age=True) for coherence in (first == "tc", first == "td"))
+    learner = Learner(before, GAMES_A_BLOCK, 3, fresh(before), words=2)
+    learner.set_rate(0.5)
+    learner.run(3)
+    again = Learner(after, GAMES_A_BLOCK, 9, learner.host_weights())
+    again.set_games(learner.host_games())
+    learner.relearn(after.coherence)
+    for one in (learner, again):
+        one.set_rate(0.5)
+        one.run(3)
+    assert np.array_equal(learner.host_weights(), again.host_weights())
+    assert learner.host_games()["boards"].tolist() == again.host_games()["boards"].tolist()
+    assert learner.room.size == 2 * learner.weights.size
+
+
 def test_softened_coherence_keeps_its_ratio() -> None:
     learner, _ = both(lesson_of(coherence=True))
     learner.run(3)
@@ -233,7 +296,7 @@ def test_the_mean_leans_on_the_last_weights() -> None:
     for value in (1.0, 2.0, 3.0):
         learner.set_weights(np.full(learner.lesson.tables.weights, value, np.float32))
         learner.average()
-    mean = learner.host_weights(averaged=True)
+    mean = learner.host_average()
     assert np.allclose(mean, 1 + 10 / 11 + (3 - (1 + 10 / 11)) * 10 / 12)
     learner.use_average()
     assert np.array_equal(learner.host_weights(), mean)
@@ -585,23 +648,99 @@ def test_a_trainer_goes_on_exactly_where_another_stopped(decay: float) -> None:
     assert np.array_equal(first.state()["memory"], second.state()["memory"])
 
 
+def test_the_model_holds_what_was_learnt_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilesage.gpu.trainer.STEPS_A_LOOK", 4)
+    trainer = GpuTrainer(SETTINGS)
+    means = []
+    for steps in (3, 1, 2):  # a look after four
+        trainer.advance(steps * GAMES_A_BLOCK, 1 << 40, 1.0)
+        means.append((trainer.weights(), trainer.learner.host_weights()))
+    for mean, last in means[:2]:
+        assert np.array_equal(mean, last)
+    (_, looked), (mean, last) = means[1:]
+    assert np.allclose(mean, looked + (last - looked) * (10 / 11) * (2 / 4))
+    assert not np.array_equal(mean, looked)
+    assert np.array_equal(trainer.weights(), mean)  # whoever looks changes nothing
+    trainer.begin_phase(trainer.rule, soften=True)
+    assert np.array_equal(trainer.learner.host_weights(), mean)
+
+
+def wrong_number(state: dict[str, Any]) -> None:
+    state["weights"][7] = np.inf
+
+
+def wrong_length(state: dict[str, Any]) -> None:
+    state["memory"] = state["memory"][:-1]
+
+
+def fewer_games(state: dict[str, Any]) -> None:
+    state |= {name: array[..., 1:] for name, array in state.items() if name.startswith("games.")}
+
+
+def no_board(state: dict[str, Any]) -> None:
+    state["games.boards"][0], state["games.auxes"][0] = 1, 15  # an empty cell with more than nothing on it
+
+
+def no_error(state: dict[str, Any]) -> None:
+    state["games.trace_targets"][0, 0] = np.nan
+
+
+def no_mean(state: dict[str, Any]) -> None:
+    state["done"][2] = 1
+
+
 @pytest.mark.parametrize(
-    ("name", "place", "said"),
+    ("wrong", "said"),
     [
-        ("ages", 1, "outside the tables"),
-        ("trace_ages", (0, 1), "outside the tables"),
-        ("trace_firsts", 1, "out of bounds"),
-        ("trace_lengths", 1, "out of bounds"),
+        (("games.ages", 1), "outside the tables"),
+        (("games.trace_ages", (0, 1)), "outside the tables"),
+        (("games.trace_firsts", 1), "out of bounds"),
+        (("games.trace_lengths", 1), "out of bounds"),
+        (wrong_number, "infinite"),
+        (wrong_length, "memory is float32"),
+        (fewer_games, "this run needs"),
+        (no_board, "a position that 2048 does not have"),
+        (no_error, "trace_targets holds numbers"),
+        (no_mean, "mean is missing"),
     ],
 )
-def test_places_outside_the_tables_are_refused(name: str, place: Any, said: str) -> None:
+def test_a_checkpoint_is_not_believed(wrong: Any, said: str) -> None:
     trainer = GpuTrainer(replace(SETTINGS, by_age=True, decay=0.5))
     trainer.advance(4 * GAMES_A_BLOCK, 1 << 40, 1.0)
     state = trainer.state()
     trainer.restore(state)
-    state[f"games.{name}"][place] = trainer.evaluator.size
+    if callable(wrong):
+        wrong(state)
+    else:
+        state[wrong[0]][wrong[1]] = trainer.evaluator.size
     with pytest.raises(InputError, match=said):
         trainer.restore(state)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.5])
+def test_a_hint_without_tables_is_refused(decay: float) -> None:
+    trainer = GpuTrainer(replace(SETTINGS, game="threes", network="01,5", by_hint=True, decay=decay))
+    trainer.advance(2 * GAMES_A_BLOCK, 1 << 40, 1.0)
+    state = trainer.state()
+    trainer.restore(state)
+    state["games.trace_auxes" if decay else "games.before_auxes"][..., 0] = 0
+    with pytest.raises(InputError, match="hint has no tables"):
+        trainer.restore(state)
+
+
+def test_what_does_not_fit_is_refused_before_it_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tilesage.gpu.memory.free_memory", lambda: 1000)
+    with pytest.raises(InputError, match="GB of the GPU's memory"):
+        GpuTrainer(SETTINGS)
+    with pytest.raises(InputError, match="GB of the GPU's memory"):
+        GpuPlayer(lesson_of(), random_weights(lesson_of()))
+    with pytest.raises(InputError, match="GB of the GPU's memory"):
+        solve_on_gpu(lesson_of().game, [(SNAKE, 2)])
+    monkeypatch.undo()
+    monkeypatch.setattr("tilesage.gpu.trainer.free_memory", lambda: 1000)
+    with pytest.raises(InputError, match="this machine's memory"):
+        Run.begin(SETTINGS, tmp_path / "run")
+    assert not (tmp_path / "run" / "run.toml").exists()
 
 
 def test_a_run_ends_with_a_model_that_the_cpu_reads(tmp_path: Path) -> None:

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from tilesage.core.compiler import Array
-from tilesage.core.errors import InputError
 from tilesage.games import Game
-from tilesage.gpu.learner import fill
 from tilesage.gpu.machine import SIMULATED, cuda, int64, launched, stride, thread_number
+from tilesage.gpu.memory import check_room, fill
 from tilesage.search.game_2048.endgames import Chain, Endgames, kind_of
 from tilesage.search.game_2048.solving import (
     KEPT,
@@ -25,7 +24,6 @@ from tilesage.search.game_2048.solving import (
     say,
     sums_of,
 )
-from tilesage.search.game_2048.table_cache import gigabytes
 
 TOGETHER = 4 if SIMULATED else 32  # threads that share a high half
 GRID = (1, TOGETHER) if SIMULATED else (4224, 128)
@@ -58,19 +56,33 @@ def solving_kernels(chain: Chain, four_rate: float) -> tuple[Any, Any]:
 def solve_on_gpu(game: Game, tables: Sequence[tuple[Chain, int]]) -> Endgames:
     """The tables of (chain, target), in the GPU's memory."""
     known, layouts, size = lay_out(tables)
-    if not SIMULATED and size > cuda.current_context().get_memory_info().free:
-        raise InputError(f"these endgames need {gigabytes(size)} of the GPU's memory: take a smaller target")
+    rooms = [new_chances(layout, promised) for layout in layouts]
+    most = max(sum(array.nbytes for array in (*layout, *room)) for layout, room in zip(layouts, rooms))
+    check_room(size + sum(array.nbytes for array in known[1:]) + most, "solving these endgames", "smaller targets do")
     say(size)
     endgames = Endgames(cuda.device_array(size, np.uint8), *(cuda.to_device(array) for array in known[1:]))
-    fill[GRID](endgames.slides, np.uint8(0))
-    rows = cuda.to_device(np.array(game.rows))
-    for (chain, target), layout in zip(tables, layouts):
-        expect, choose = solving_kernels(chain, game.parameters["four_rate"])
-        ranks = endgames.ranks[int(known.places[kind_of(chain), target, 0]) :]
-        there, chances = Layout(*(cuda.to_device(array) for array in layout)), new_chances(layout, cuda.device_array)
-        for total in sums_of(layout):
-            chances.offsets[total // 2 % KEPT].copy_to_device(by_high_half(layout, total)[0])
-            expect[GRID](chances, ranks, there, total)
-            choose[GRID](endgames, chances, rows, there, total)
+    fill(endgames.slides, np.uint8(0))
+    for table, layout, room in zip(tables, layouts, rooms):
+        solve_table(game, endgames, int(known.places[kind_of(table[0]), table[1], 0]), table, layout, room)
     cuda.synchronize()
     return endgames
+
+
+def promised(shape: Any, kind: Any) -> Array:
+    """An array that takes no memory, to be asked how much it would take."""
+    return np.broadcast_to(kind(), shape)
+
+
+def solve_table(
+    game: Game, endgames: Endgames, first: int, table: tuple[Chain, int], layout: Layout, room: Chances
+) -> None:
+    """One table, whose ranks begin at `first`. Its lists go back before those of the next one are taken."""
+    expect, choose = solving_kernels(table[0], game.parameters["four_rate"])
+    ranks, rows = endgames.ranks[first:], cuda.to_device(np.array(game.rows))
+    there = Layout(*(cuda.to_device(array) for array in layout))
+    chances = Chances(*(cuda.device_array(array.shape, array.dtype) for array in room))
+    for total in sums_of(layout):
+        chances.offsets[total // 2 % KEPT].copy_to_device(by_high_half(layout, total)[0])
+        expect[GRID](chances, ranks, there, total)
+        choose[GRID](endgames, chances, rows, there, total)
+    cuda.synchronize()

@@ -19,7 +19,7 @@ import numpy as np
 
 from tilesage.core.compiler import Array
 from tilesage.core.random import mix
-from tilesage.gpu.lists import FULL, LEAF, POSITION_ENDS, POSITIONS, QUESTION_ENDS, QUESTIONS, new
+from tilesage.gpu.lists import FULL, LEAF, POSITION_ENDS, POSITIONS, QUESTION_ENDS, QUESTIONS
 from tilesage.gpu.machine import (
     SIMULATED,
     bits_of,
@@ -32,6 +32,7 @@ from tilesage.gpu.machine import (
     stride,
     thread_number,
 )
+from tilesage.gpu.memory import free_memory, new
 from tilesage.gpu.play import make_after_value
 from tilesage.gpu.steps import Lesson
 from tilesage.search.expectimax import MOVES
@@ -151,10 +152,8 @@ def new_questions(number: int) -> Questions:
 
 def new_known(grid: Any) -> Any:
     """An empty table in an eighth of the memory that is free."""
-    entries = MOST_ENTRIES
-    if not SIMULATED:
-        room = int(cuda.current_context().get_memory_info().free) // (8 * BYTES_AN_ENTRY)
-        entries = min(entries, 1 << room.bit_length() - 1)
-    known = new("u", (entries, 2))
+    entries = int(min(MOST_ENTRIES, free_memory() // (8 * BYTES_AN_ENTRY)))
+    entries = 1 << max(1, entries.bit_length() - 1)
+    known = new("u", entries, 2)
     forget[grid](known)
     return known

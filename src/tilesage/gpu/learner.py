@@ -7,32 +7,23 @@ kernel. What may change between steps, the rate, lies in a small array that the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from tilesage.core.compiler import Array
-from tilesage.core.errors import InputError
 from tilesage.core.random import seed_of
 from tilesage.gpu.arrange import Arrangement
-from tilesage.gpu.machine import (
-    BLOCK,
-    LANES,
-    SIMULATED,
-    bits_of,
-    cuda,
-    float_of,
-    launched,
-    stride,
-    thread_number,
-    uint64,
-)
+from tilesage.gpu.machine import BLOCK, LANES, bits_of, cuda, float_of, launched, stride, thread_number, uint64
+from tilesage.gpu.memory import WIDE, fill, new, zeros
 from tilesage.gpu.repeated import Repeated
 from tilesage.gpu.starts import RATE, RUNNING, SETTINGS, make_begin
 from tilesage.gpu.steps import (
     BEST,
     GAMES,
+    IDLE,
     REPLAYS,
     SCORE,
     STATS,
@@ -47,24 +38,11 @@ from tilesage.gpu.steps import (
 )
 
 STEPS_A_GRAPH = 32
-WITHIN_A_STEP = ("hit", "hit_auxes", "hit_ages", "owned", "traces")
-WIDE = (1, BLOCK) if SIMULATED else (2048, BLOCK)  # a grid for loops over all weights
+WITHIN_A_STEP = ("hit", "hit_auxes", "hit_ages", "owned", "worst", "traces")
 HIGH_HALF, TWO, ZERO = np.uint64(32), np.uint64(2), np.uint64(0)
 GAMES_A_BLOCK = BLOCK // LANES
 MOST_GAMES = 1 << 16  # so that a record counts every hit of a step: 20 bits, at most 8 hits a game
-
-
-def zeros(kind: str, *shape: int) -> Any:
-    """An array on the GPU, its kind by a letter."""
-    return cuda.to_device(np.zeros(shape, {"u": np.uint64, "f": np.float32, "i": np.int32}[kind]))
-
-
-@launched
-def fill(array: Array, value: Any) -> None:
-    i = thread_number()
-    while i < array.size:
-        array[i] = value
-        i += stride()
+LEANING = 10  # the mean of the weights leans on the last tenth of them
 
 
 @launched
@@ -109,46 +87,53 @@ def kernels_of(lesson: Lesson) -> tuple[Any, Any, Any]:
     return choose, make_apply(lesson), make_deal(lesson)
 
 
+def new_slots(lesson: Lesson, games: int) -> Slots:
+    """Room for so many games in flight."""
+    owned = "b" if len(lesson.tables.entries) <= LANES else "i"
+    waiting = games if lesson.history > 1 else 1
+    traces = [*(zeros(kind, lesson.history, waiting) for kind in "uufu"), *(zeros("i", waiting) for _ in range(2))]
+    kinds = "uuuuuffiiuuuuf"
+    return Slots._make([*(zeros(kind, games) for kind in kinds), zeros(owned, LANES * games), Traces._make(traces)])
+
+
 class Learner:
     """Weights that learn from many games at once.
 
     `run` makes every game in flight play that many moves. A seed gives the same weights, bit for bit, on every GPU.
+    `words` is how large a record may become when the learner goes on by another rule.
     """
 
-    def __init__(self, lesson: Lesson, games: int, seed: int = 1, weights: Array | float = 0.0) -> None:
-        self.lesson = lesson
+    def __init__(
+        self, lesson: Lesson, games: int, seed: int = 1, weights: Array | float = 0.0, words: int = 0
+    ) -> None:
         self.games = max(GAMES_A_BLOCK, min(MOST_GAMES, games) // GAMES_A_BLOCK * GAMES_A_BLOCK)
         self.stream = cuda.stream()
         self.rows = cuda.to_device(np.array(lesson.game.rows))
-        self.weights = cuda.device_array(lesson.tables.weights, np.float32)
-        self.records = cuda.device_array(lesson.tables.weights * lesson.words, np.uint64)
+        self.weights = new("f", lesson.tables.weights)
+        self.room = new("u", lesson.tables.weights * max(words, lesson.words))  # of the records
         self.arrangement = Arrangement(lesson.evaluator)
         self.mean: Any = None
         self.averaged = 0
+        self.stats = zeros("u", STATS)
+        self.slots = new_slots(lesson, self.games)
+        self.learn_by(lesson)
+        self.set_weights(weights)
+        self.deal[-(-self.games // BLOCK), BLOCK](self.rows, self.slots, np.uint64(seed))
+        cuda.synchronize()
+
+    def learn_by(self, lesson: Lesson) -> None:
+        """From now on by this lesson, which may have another rule than the one before; with fresh records."""
+        self.lesson = lesson
+        self.graph: Repeated | None = None
+        self.choose, self.apply, self.deal = kernels_of(lesson)
+        self.records = self.room[: lesson.tables.weights * lesson.words]
         self.settings = np.zeros(SETTINGS, np.float32)
         self.settings_there = cuda.to_device(self.settings)
-        self.stats = cuda.to_device(np.zeros(STATS, np.uint64))
-        self.slots = self._new_slots()
-        self.choose, self.apply, self.deal = kernels_of(lesson)
-        self.set_weights(weights)
-        self.forget()
-        self.graph: Repeated | None = None
-        self._deal(seed)
+        fill(self.records, ZERO)
 
-    def _new_slots(self) -> Slots:
-        n, owned = self.games, np.uint8 if len(self.lesson.tables.entries) <= 8 else np.int32
-        h, waiting = self.lesson.history, n if self.lesson.history > 1 else 1
-        traces = Traces._make(
-            [*(zeros(kind, h, waiting) for kind in "uufu"), *(zeros("i", waiting) for _ in range(2))]
-        )
-        return Slots._make(
-            [*(zeros(kind, n) for kind in "uuuuuffiiuuuu"), cuda.to_device(np.zeros(LANES * n, owned)), traces]
-        )
-
-    def _deal(self, seed: int) -> None:
-        grid = (self.games + BLOCK - 1) // BLOCK
-        self.deal[grid, BLOCK, self.stream](self.rows, self.slots, np.uint64(seed))
-        self.stream.synchronize()
+    def relearn(self, coherence: bool) -> None:
+        """Go on by TC or TD, with fresh records: weights and games stay where they are."""
+        self.learn_by(replace(self.lesson, coherence=coherence))
 
     def _step(self) -> None:
         grid = self.games * LANES // BLOCK
@@ -168,11 +153,8 @@ class Learner:
         self.graph = Repeated(self._many_steps, self.stream)
 
     def run(self, steps: int) -> int:
-        """Every game in flight makes `steps` moves. Returns how many moves that were."""
-        if self.graph is None:
-            self.warm_up()
-        assert self.graph is not None
-        if not self.settings[RUNNING]:
+        """Every game in flight makes `steps` moves; one that ends makes none. Returns how many those would be."""
+        if self.graph is None or not self.settings[RUNNING]:
             raise RuntimeError("set a rate before the first step")
         for _ in range(steps // STEPS_A_GRAPH):
             self.graph()
@@ -183,38 +165,25 @@ class Learner:
 
     def set_rate(self, rate: float) -> None:
         """The rate from now on."""
-        new = np.zeros(SETTINGS, np.float32)
-        new[RATE], new[RUNNING] = rate, 1
+        settings = np.zeros(SETTINGS, np.float32)
+        settings[RATE], settings[RUNNING] = rate, 1
         if self.graph is None:
             self.warm_up()
-        if (new != self.settings).any():
-            self.settings = new
-            self.settings_there.copy_to_device(new, stream=self.stream)
-            self.stream.synchronize()
+        if (settings != self.settings).any():
+            self.settings = settings
+            self.settings_there.copy_to_device(settings)
 
     def set_weights(self, weights: Array | float) -> None:
         """All weights, in the order of the CPU and of files, or one number for every weight."""
         if isinstance(weights, np.ndarray):
             self.arrangement.to_gpu(self.weights, weights)
         else:
-            self._fill(self.weights, np.float32(weights))
-
-    def _fill(self, array: Any, value: Any) -> None:
-        if SIMULATED:
-            array.copy_to_device(np.full(array.size, value))
-        else:
-            fill[(*WIDE, self.stream)](array, value)
-        self.stream.synchronize()
-
-    def forget(self) -> None:
-        """Fresh records: no pending errors, E = A = 0."""
-        self._fill(self.records, ZERO)
+            fill(self.weights, np.float32(weights))
 
     def soften(self, factor: float) -> None:
         """E and A times `factor`."""
         if self.lesson.coherence:
-            soften[(*WIDE, self.stream)](self.records, np.float32(factor))
-            self.stream.synchronize()
+            soften[WIDE](self.records, np.float32(factor))
 
     def average(self) -> None:
         """Take the weights as they are now into their mean, which leans on the last tenth of all those taken in.
@@ -222,25 +191,35 @@ class Learner:
         Polynomial-decay averaging (Shamir and Zhang 2013): the n-th weights count for 10 / (n + 9).
         """
         if self.mean is None:
-            self.mean = cuda.device_array(self.weights.size, np.float32)
-        self.averaged += 1
-        share = np.float32(10 / (self.averaged + 9))
-        if self.averaged == 1:
-            self.mean.copy_to_device(self.weights, stream=self.stream)
+            self.mean = new("f", self.weights.size)
+        if self.averaged:
+            average[WIDE](self.mean, self.weights, np.float32(LEANING / (self.averaged + LEANING)))
         else:
-            average[(*WIDE, self.stream)](self.mean, self.weights, share)
-        self.stream.synchronize()
+            self.mean.copy_to_device(self.weights)
+        self.averaged += 1
 
-    def use_average(self) -> None:
+    def averaged_weights(self, part: float = 0.0) -> Any:
+        """Their mean, with the weights of now for a part of a look, where there is one; else these weights alone."""
+        if not (self.averaged and part):
+            return self.mean if self.averaged else self.weights
+        mean = new("f", self.weights.size)
+        mean.copy_to_device(self.mean)
+        average[WIDE](mean, self.weights, np.float32(part * LEANING / (self.averaged + LEANING)))
+        return mean
+
+    def use_average(self, part: float = 0.0) -> None:
         """Go on from the mean, and begin a new one."""
         if self.averaged:
-            self.weights.copy_to_device(self.mean, stream=self.stream)
+            self.weights.copy_to_device(self.averaged_weights(part))
             self.averaged = 0
-            self.stream.synchronize()
 
-    def host_weights(self, averaged: bool = False) -> Array:
-        """A copy of the weights, or of their mean where there is one, in the order of the CPU and of files."""
-        return self.arrangement.to_cpu(self.mean if averaged and self.averaged else self.weights)
+    def host_weights(self) -> Array:
+        """A copy of the weights, in the order of the CPU and of files."""
+        return self.arrangement.to_cpu(self.weights)
+
+    def host_average(self, part: float = 0.0) -> Array:
+        """A copy of their mean, as `averaged_weights` says."""
+        return self.arrangement.to_cpu(self.averaged_weights(part))
 
     def host_memory(self) -> Array:
         """[2 · weights] a copy of E and A, one after the other for each weight, in the order of the CPU."""
@@ -252,26 +231,23 @@ class Learner:
 
     def set_average(self, mean: Array, averaged: int) -> None:
         """Put the mean back, of so many weights."""
-        self.mean = cuda.device_array(self.weights.size, np.float32)
+        self.mean, self.averaged = new("f", self.weights.size), averaged
         self.arrangement.to_gpu(self.mean, mean)
-        self.averaged = averaged
 
-    def largest_value(self) -> float:
-        """The largest value, or the worst, that a game in flight has now."""
-        return float(np.abs(self.slots.values.copy_to_host()).max())
+    def take_worst(self) -> float:
+        """The largest error since the last call; infinite where values are no numbers any more."""
+        worst = self.slots.worst.copy_to_host().max()
+        self.slots.worst.copy_to_device(np.zeros(self.games, np.float32))
+        return float(worst) if np.isfinite(self.slots.values.copy_to_host()).all() else float("inf")
 
     def take_stats(self) -> dict[str, Any]:
-        """The games finished since the last call: how many, their scores and largest tiles."""
+        """Since the last call: the games finished, their scores and largest tiles, and the moves not made."""
         stats = self.stats.copy_to_host()
         self.stats.copy_to_device(np.zeros(STATS, np.uint64))
         tiles = len(self.lesson.game.tiles)
-        return {
-            "games": int(stats[GAMES]),
-            "score": int(stats[SCORE]),
-            "max": int(stats[BEST]),
-            "replays": int(stats[REPLAYS]),
-            "tiles": [int(n) for n in stats[TILES : TILES + tiles]],
-        }
+        places = {"games": GAMES, "score": SCORE, "max": BEST, "replays": REPLAYS, "idle": IDLE}
+        found: dict[str, Any] = {name: int(stats[place]) for name, place in places.items()}
+        return found | {"tiles": [int(n) for n in stats[TILES : TILES + tiles]]}
 
     def _lasting(self) -> dict[str, Any]:
         """The arrays of the games in flight that matter between two steps."""
@@ -288,8 +264,4 @@ class Learner:
     def set_games(self, games: Mapping[str, Array]) -> None:
         """Put the games in flight back."""
         for name, array in self._lasting().items():
-            if games[name].shape != array.shape:
-                raise InputError(
-                    f"{array.shape[0]} games are in flight here, {len(games[name])} where this comes from"
-                )
             array.copy_to_device(np.ascontiguousarray(games[name]).astype(array.dtype))

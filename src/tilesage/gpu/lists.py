@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tilesage.core.compiler import Array
 from tilesage.gpu.machine import cuda, device, int64
 
@@ -62,7 +60,3 @@ def reserve(counts: Array, kind: int, wanted: int, room: int) -> Any:
         counts[FULL] = 1
         return int64(-1)
     return first
-
-
-def new(kind: str, shape: Any) -> Any:
-    return cuda.device_array(shape, {"u": np.uint64, "f": np.float64, "i": np.int32, "j": np.int64}[kind])

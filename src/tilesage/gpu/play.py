@@ -17,6 +17,7 @@ from tilesage.core.random import seed_of
 from tilesage.games import Game
 from tilesage.gpu.arrange import Arrangement
 from tilesage.gpu.machine import BLOCK, SIMULATED, cuda, device, float32, int32, int64, launched, thread_number
+from tilesage.gpu.memory import check_room
 from tilesage.gpu.steps import Lesson, as_it_is, make_expectation, make_worth
 
 NOTHING = np.float32(0)
@@ -156,6 +157,7 @@ class GpuPlayer:
         self.rows = cuda.to_device(np.array(lesson.game.rows))
         self.weights = weights
         if isinstance(weights, np.ndarray):
+            check_room(2 * weights.nbytes, lesson.evaluator.network.name, "take a smaller network")
             self.weights = cuda.device_array(weights.size, np.float32)
             Arrangement(lesson.evaluator).to_gpu(self.weights, weights)
         self.moves_a_launch = MOVES_A_LAUNCH

@@ -54,10 +54,10 @@ from tilesage.gpu.lists import (
     Positions,
     Roots,
     Table,
-    new,
     reserve,
 )
 from tilesage.gpu.machine import BLOCK, SIMULATED, cuda, device, int32, int64, launched, stride, thread_number
+from tilesage.gpu.memory import check_room, free_memory, new
 from tilesage.gpu.play import NO_GAME, Boards, GpuPlayer, itself, make_deal, make_move
 from tilesage.gpu.repeated import Repeated
 from tilesage.gpu.steps import Lesson
@@ -72,6 +72,7 @@ ZERO, ONE = np.uint64(0), np.uint64(1)
 LONGEST_LOOK = 64  # places of the table in a row
 GRID = (1, 1) if SIMULATED else (1056, BLOCK)  # more threads of the simulator wait for each other
 MOST_NODES = 1 << 12 if SIMULATED else 1 << 25
+FEWEST_NODES = 1 << 12
 BYTES_A_NODE = 176  # an afterstate, a position with four moves, two places in the table, a question
 GAMES_AT_ONCE = BLOCK if SIMULATED else 1 << 13
 STEPS_A_GRAPH = 1 if SIMULATED else 16
@@ -494,9 +495,9 @@ class OneSearch:
         self.grid, self.one = (*GRID, player.stream), (1, 1, player.stream)
         self.kernels = kernels_of(thinker.lesson, search.width, player.lesson.game, view, endgames is not None)
         nodes = nodes or room_for()
-        self.afterstates = Afterstates._make(new(kind, nodes) for kind in "uufj")
-        moves = [new("i", (nodes, search.width)) for _ in range(2)]
-        self.positions = Positions._make([*(new(kind, nodes) for kind in "uuffij"), *moves])
+        self.afterstates = Afterstates._make(new(kind, nodes) for kind in "uudj")
+        moves = [new("i", nodes, search.width) for _ in range(2)]
+        self.positions = Positions._make([*(new(kind, nodes) for kind in "uuddij"), *moves])
         entries = 2 << (nodes - 1).bit_length()
         self.table = Table(new("u", entries), new("i", entries))
         self.known, self.questions = new_known(self.grid), new_questions(nodes)
@@ -508,7 +509,7 @@ class OneSearch:
         begin = np.zeros(COUNTS, np.int64)
         begin[PARTS] = begin[SWEPT] = 1
         self.counts.copy_to_device(begin)
-        self.roots = Roots(new("i", (games, MOVES)), new("i", (games, MOVES)), new("i", games))
+        self.roots = Roots(new("i", games, MOVES), new("i", games, MOVES), new("i", games))
         sweep[self.grid](self.counts, self.table)
 
     def step(self, at: Boards, results: Any, taken: Any, seed: int) -> None:
@@ -531,8 +532,6 @@ class OneSearch:
 
 
 def room_for() -> int:
-    """How many nodes the lists have: a quarter of what is free, at most."""
-    if SIMULATED:
-        return MOST_NODES
-    free = cuda.current_context().get_memory_info().free
-    return int(min(MOST_NODES, free // (4 * BYTES_A_NODE)))
+    """How many nodes the lists have: they take a quarter of what is free, at most."""
+    check_room(4 * FEWEST_NODES * BYTES_A_NODE, "a search", "take a smaller network")
+    return int(min(MOST_NODES, free_memory() // (4 * BYTES_A_NODE)))

@@ -60,7 +60,7 @@ from tilesage.networks.ntuple import Evaluator
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 NOTHING, WHOLE = np.float32(0), np.float32(1)
-GAMES, SCORE, BEST, REPLAYS, TILES = range(5)  # places in `stats`; then a count a tile
+GAMES, SCORE, BEST, REPLAYS, IDLE, TILES = range(6)  # places in `stats`; then a count a tile
 STATS = 48
 
 
@@ -91,7 +91,8 @@ class Slots(NamedTuple):
     hit_auxes: Any  # [games] uint64
     ages: Any  # [games] uint64, the place of the age of `before` (networks by age)
     hit_ages: Any  # [games] uint64, that place if this game owns it in this step, else 0
-    owned: Any  # [games × 8] int32, the weights that each lane owns in this step
+    worst: Any  # [games] float32, the largest error since somebody looked
+    owned: Any  # [games × 8] uint8 or int32, the weights that each lane owns in this step
     traces: Traces
 
 
@@ -290,7 +291,7 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
         before, before_aux = slots.before[g], slots.before_auxes[g]
         gain, value_before = slots.gains[g], slots.values[g]
         total, value, after, after_aux, reward, seen = best_move(weights, rows, slots.boards[g], slots.auxes[g], lane)
-        owned, age, age_before, hit_age = int32(0), ZERO, slots.ages[g], ZERO
+        owned, age, age_before, hit_age, error = int32(0), ZERO, slots.ages[g], ZERO, NOTHING
         if by_age and after != ZERO:
             age = age_of(slots.boards[g], slots.auxes[g])  # a slide keeps it
             total += weights[age]
@@ -305,9 +306,11 @@ def make_choose_afterstates(lesson: Lesson) -> Any:
         meet()
         if lane == 0:
             slots.hit[g], slots.hit_auxes[g] = before, before_aux
+            slots.worst[g] = max(slots.worst[g], abs(error))
             if by_age:
                 slots.ages[g], slots.hit_ages[g] = age, hit_age
             if after == ZERO:
+                cuda.atomic.add(stats, IDLE, ONE)
                 finish(rows, g, slots, stats)
             else:
                 slots.before[g], slots.before_auxes[g], slots.values[g] = seen, after_aux, value
@@ -371,7 +374,7 @@ def make_choose_traces(lesson: Lesson) -> Any:
             target = traces.targets[first, g] + times(weight_of(length), error)
             old_age = traces.ages[first, g]
         known = sum_lanes(worth(weights, board, aux, lane, int32(learnt)))
-        owned, hit_age = int32(0), ZERO
+        owned, hit_age, late = int32(0), ZERO, NOTHING
         if learnt:
             if by_age:
                 known += weights[old_age]
@@ -383,12 +386,14 @@ def make_choose_traces(lesson: Lesson) -> Any:
         meet()
         if lane == 0:
             slots.hit[g], slots.hit_auxes[g] = board, aux
+            slots.worst[g] = max(slots.worst[g], abs(late))
             if by_age:
                 slots.hit_ages[g] = hit_age
             pass_on(traces, g, first, length, error)
             if learnt:
                 first, length = (first + 1) % history, length - 1
             if after == ZERO:
+                cuda.atomic.add(stats, IDLE, ONE)
                 slots.before[g] = ZERO
                 if length == 0:
                     finish(rows, g, slots, stats)
@@ -421,7 +426,7 @@ def make_choose_states(lesson: Lesson) -> Any:
         value = sum_lanes(worth(weights, board, aux, lane, 1))
         _, _, after, after_aux, reward, _ = best_move(weights, rows, board, aux, lane)
         ended = after == ZERO
-        owned = int32(0)
+        owned, error = int32(0), NOTHING
         if before != ZERO:
             error = (gain + (NOTHING if ended else value)) - value_before
             owned = learn(weights, records, before, before_aux, lane, error)
@@ -429,6 +434,9 @@ def make_choose_states(lesson: Lesson) -> Any:
         meet()
         if lane == 0:
             slots.hit[g], slots.hit_auxes[g] = before, before_aux
+            slots.worst[g] = max(slots.worst[g], abs(error))
+            if ended:
+                cuda.atomic.add(stats, IDLE, ONE)
             if ended and before == board:  # the final state has moved towards 0 as well
                 finish(rows, g, slots, stats)
             else:

@@ -12,9 +12,11 @@ from tilesage.core.compiler import Array
 from tilesage.core.errors import InputError
 from tilesage.gpu.available import gpu_name
 from tilesage.gpu.learner import MOST_GAMES, STEPS_A_GRAPH, Learner
-from tilesage.gpu.machine import SIMULATED, cuda
+from tilesage.gpu.machine import SIMULATED
+from tilesage.gpu.memory import check_room
+from tilesage.gpu.restoring import check_state
 from tilesage.gpu.steps import Lesson
-from tilesage.learning.config import TrainConfig
+from tilesage.learning.config import GIGABYTE, TrainConfig, free_memory
 from tilesage.learning.registry import as_array, from_array
 from tilesage.learning.rules import UpdateRule
 from tilesage.learning.trainer import SOFTNESS, TOO_LARGE, Tally
@@ -23,7 +25,9 @@ from tilesage.networks.ntuple import evaluator
 
 GAMES_IN_FLIGHT = 1 << 15
 MOST_HISTORY = 32
-STEPS_A_SNAPSHOT = 1024  # between two looks at the weights for their mean
+STEPS_A_LOOK = 1024  # between two looks at the weights for their mean
+GAME, WAITING = 160, 28  # bytes of a game in flight, and of each afterstate of it that waits
+SMALLER = "take a smaller network, fewer stages, --no-average or --rule td"
 
 
 class GpuTrainer:
@@ -36,23 +40,21 @@ class GpuTrainer:
         self.evaluator = evaluator(self.game, self.network)
         self.rule = config.phase_list[0].rule
         self.done = self.steps = 0
-        check_memory(self.evaluator.size, any(phase.rule.gpu == "tc" for phase in config.phase_list), config.average)
-        self.learner = self._new_learner(
-            fresh_weights(self.evaluator.size, self.network, self.evaluator.entries, config.optimism)
-        )
-        self._warm_up()
-
-    def _new_learner(self, weights: Array) -> Learner:
+        words = max(words_of(phase.rule) for phase in config.phase_list)
+        flight = config.flight or GAMES_IN_FLIGHT
+        check_memory(config, self.evaluator.size, words, flight)
         lesson = Lesson(
             self.game,
             self.evaluator,
-            of_states=self.config.of == "states",
+            of_states=config.of == "states",
             coherence=self.rule.gpu == "tc",
-            ahead=self.config.start == "ahead",
-            history=self.config.history,
-            decay=self.config.trace,
+            ahead=config.start == "ahead",
+            history=config.history,
+            decay=config.trace,
         )
-        return Learner(lesson, self.config.flight or GAMES_IN_FLIGHT, self.config.seed, weights)
+        weights = fresh_weights(self.evaluator.size, self.network, self.evaluator.entries, config.optimism)
+        self.learner = Learner(lesson, flight, config.seed, weights, words)
+        self._warm_up()
 
     def _warm_up(self) -> None:
         """Compile before any budget is spent on it."""
@@ -63,7 +65,7 @@ class GpuTrainer:
     @property
     def stride(self) -> int:
         """Moves at a time, a tenth of a second or so, and a hundredth of the run; a run multiplies by its threads."""
-        moves = STEPS_A_SNAPSHOT * self.learner.games
+        moves = STEPS_A_LOOK * self.learner.games
         if self.config.moves:
             moves = min(moves, max(self.learner.games, self.config.moves // 100))
         return max(1, moves // self.config.threads)
@@ -73,14 +75,16 @@ class GpuTrainer:
         self.learner.set_rate(rate)
         wanted = max(1, -(-moves // self.learner.games))
         while wanted > 0 and total.games < games:
-            steps = min(wanted, STEPS_A_GRAPH, STEPS_A_SNAPSHOT - self.steps % STEPS_A_SNAPSHOT)
-            if games > self.learner.games:  # no need to look after every graph
-                steps = min(wanted, STEPS_A_SNAPSHOT - self.steps % STEPS_A_SNAPSHOT)
+            steps = min(wanted, STEPS_A_LOOK - self.steps % STEPS_A_LOOK)
+            if games <= self.learner.games:  # else there is no need to look after every graph
+                steps = min(steps, STEPS_A_GRAPH)
             total.add(self._run(steps))
             wanted -= steps
-        total.worst = self.learner.largest_value()
+        total.worst = self.learner.take_worst()
         if not total.worst < TOO_LARGE:
-            raise InputError("training diverged: values are out of all bounds; lower --rate or --optimism")
+            raise InputError(
+                f"training diverged: an error of {total.worst:.3g} points; lower --rate, --decay or --optimism"
+            )
         total.seconds = time.perf_counter() - begin
         self.done += total.moves
         return total
@@ -88,32 +92,34 @@ class GpuTrainer:
     def _run(self, steps: int) -> Tally:
         moves = self.learner.run(steps)
         self.steps += steps
-        if self.config.average and self.steps % STEPS_A_SNAPSHOT == 0:
+        if self.config.average and self.steps % STEPS_A_LOOK == 0:
             self.learner.average()
         found = self.learner.take_stats()
-        tally = Tally(found["games"], moves, found["score"], found["max"], found["replays"])
+        tally = Tally(found["games"], moves - found["idle"], found["score"], found["max"], found["replays"])
         tally.tiles[: len(found["tiles"])] = found["tiles"]
         return tally
+
+    @property
+    def part(self) -> float:
+        """How much of the time between two looks at the weights has passed since the last one."""
+        return self.steps % STEPS_A_LOOK / STEPS_A_LOOK
 
     def begin_phase(self, rule: UpdateRule, soften: bool = False) -> None:
         """A new rule with fresh memory; or the same with softened memory, from the mean of the weights."""
         if self.config.average:
-            self.learner.use_average()
+            self.learner.use_average(self.part)
         if soften:
             self.learner.soften(SOFTNESS)
             return
-        games, weights = self.learner.host_games(), self.learner.host_weights()
         self.rule = rule
-        del self.learner  # its memory goes back before the next one takes its own
-        self.learner = self._new_learner(weights)
-        self.learner.set_games(games)
+        self.learner.relearn(rule.gpu == "tc")
         self._warm_up()
 
     def average(self, afresh: bool = False) -> None:
         """Nothing: here the mean is taken all along."""
 
     def weights(self) -> Array:
-        found = self.learner.host_weights(averaged=self.config.average)
+        found = self.learner.host_average(self.part)
         if self.network.stages:
             promote_all(found, self.network, self.evaluator.entries)
         return found
@@ -122,36 +128,35 @@ class GpuTrainer:
         learner = self.learner
         counts = [self.done, self.steps, learner.averaged]
         found = {"weights": learner.host_weights(), "done": np.array(counts, np.int64), "rule": as_array(self.rule)}
-        if self.learner.lesson.coherence:
+        if learner.lesson.coherence:
             found["memory"] = learner.host_memory()
         if learner.averaged:
-            found["mean"] = learner.host_weights(averaged=True)
+            found["mean"] = learner.host_average()
         return found | {f"games.{name}": array for name, array in learner.host_games().items()}
 
     def restore(self, state: Mapping[str, Array]) -> None:
         if "games.boards" not in state:
             raise InputError("this run was trained on the CPU: resume it there, or start a new one from its model")
-        self.done, self.steps, averaged = (int(x) for x in state["done"])
         rule = from_array(state["rule"])
         if rule.name != self.rule.name:
             self.begin_phase(rule)
+        check_state(self.learner, state)
+        self.done, self.steps, averaged = (int(x) for x in state["done"])
         self.learner.set_weights(np.asarray(state["weights"]))
         if self.learner.lesson.coherence:
             self.learner.set_memory(np.asarray(state["memory"]))
         if averaged:
             self.learner.set_average(np.asarray(state["mean"]), averaged)
-        for name in ("games.ages", "games.trace_ages"):
-            if name in state and np.max(state[name]) >= self.evaluator.size:
-                raise InputError("ages points outside the tables")
-        if "games.trace_firsts" in state:
-            rings = np.array([state["games.trace_firsts"], state["games.trace_lengths"]])
-            if rings.min() < 0 or (rings >= [[self.config.history], [self.config.history + 1]]).any():
-                raise InputError("the traces of this checkpoint are out of bounds")
         prefix = "games."
         self.learner.set_games({name.removeprefix(prefix): state[name] for name in state if name.startswith(prefix)})
 
     def close(self) -> None:
         """Nothing to close: the memory goes back with the learner."""
+
+
+def words_of(rule: UpdateRule) -> int:
+    """64-bit words of a weight's record."""
+    return 2 if rule.gpu == "tc" else 1
 
 
 def check_supported(config: TrainConfig) -> None:
@@ -168,14 +173,14 @@ def check_supported(config: TrainConfig) -> None:
         raise InputError(f"--flight is at most {MOST_GAMES} games, not {config.flight}")
 
 
-def check_memory(weights: int, coherence: bool, averaged: bool) -> None:
-    """Refuse what does not fit into the GPU, before taking it."""
-    needed = weights * (4 + (16 if coherence else 8) + (4 if averaged else 0) + 8)
-    if SIMULATED:
-        return
-    free, _ = cuda.current_context().get_memory_info()
+def check_memory(config: TrainConfig, weights: int, words: int, flight: int) -> None:
+    """Refuse what does not fit, on the GPU or here, before taking any of it."""
+    copied = 8 if words > 1 or config.average else 4  # what goes over passes through a copy in the other order
+    games = flight * (GAME + WAITING * config.history)
+    check_room(weights * (4 + 8 * words + 4 * config.average + copied) + games, config.network, SMALLER)
+    needed, free = config.memory_needed() + 4 * weights, free_memory()  # a checkpoint, and the model beside it
     if needed > free:
         raise InputError(
-            f"this needs {needed / 2**30:.1f} GB of the GPU's memory, {free / 2**30:.1f} GB are free: "
-            "take a smaller network or fewer stages"
+            f"a checkpoint of {config.network} takes {needed / GIGABYTE:.1f} GB of this machine's memory, "
+            f"{free / GIGABYTE:.1f} GB are free: {SMALLER}"
         )

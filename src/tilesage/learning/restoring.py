@@ -31,6 +31,14 @@ def check_state(ours: Mapping[str, Array], stored: Mapping[str, Array], game: Ga
 
     `size` is that of the tables; `later` are the stages after the first, in which not all is learnt.
     """
+    check_arrays(ours, stored, later)
+    for thread in sorted({name.partition(".")[0] for name in ours if "." in name}):
+        arrays = {name.removeprefix(f"{thread}."): stored[name] for name in ours if name.startswith(f"{thread}.")}
+        _check_thread(arrays, size, game)
+
+
+def check_arrays(ours: Mapping[str, Array], stored: Mapping[str, Array], later: slice) -> None:
+    """All arrays must be there, of the kinds and shapes of ours, and hold numbers."""
     for name, array in ours.items():
         if name not in stored:
             raise InputError(f"{name} is missing")
@@ -43,9 +51,6 @@ def check_state(ours: Mapping[str, Array], stored: Mapping[str, Array], game: Ga
             parts = [found[: later.start], unsure[~np.isnan(unsure)], found[later.stop :]]
         if array.dtype.kind == "f" and not all(_finite(part) for part in parts):
             raise InputError(f"{name} holds numbers that are infinite or not numbers at all")
-    for thread in sorted({name.partition(".")[0] for name in ours if "." in name}):
-        arrays = {name.removeprefix(f"{thread}."): stored[name] for name in ours if name.startswith(f"{thread}.")}
-        _check_thread(arrays, size, game)
 
 
 def _finite(numbers: Array) -> bool:
@@ -59,14 +64,14 @@ def _check_thread(thread: Mapping[str, Array], size: int, game: Game) -> None:
     for name in ENTRIES:
         if name in thread and thread[name].size and thread[name].max() >= size:
             raise InputError(f"{name} points outside the tables")
-    _check_positions(game, thread["board"], thread["aux"])
+    check_positions(game, thread["board"], thread["aux"])
     for g in range(len(thread["legal"])):
         _check_moves(
             game, {name: thread[name][g] for name in ("board", "aux", "legal", "afters", "auxes", "rewards")}
         )
 
 
-def _check_positions(game: Game, boards: Array, auxes: Array) -> None:
+def check_positions(game: Game, boards: Array, auxes: Array) -> None:
     """Large tiles, hints, bags and decks must be ones that the game can write and read back."""
     used = np.flatnonzero(auxes)
     if game.max_draws == 1:  # no next tile to be known
