@@ -6,9 +6,15 @@ import asyncio
 import contextlib
 import json
 import os
+import re
+import signal
 import socket
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,12 +24,12 @@ import pytest
 from web_support import LETTERS, play_letters, save_small_models, serving, some_legal_letters, talk, visiting
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tilesage import games
-from tilesage.app.web.fields import Fields
-from tilesage.app.web.library import MOST_RUNS, Library
+from tilesage import cli, games
+from tilesage.app.web.fields import read
+from tilesage.app.web.library import MOST_RUNS, Library, read_metrics
 from tilesage.app.web.limits import VisitorQueue, WorkerPool
 from tilesage.app.web.settings import Settings
-from tilesage.app.web.training import Trainings
+from tilesage.app.web.training import TRAINING, Trainings
 from tilesage.core.errors import InputError
 
 BOARD = "2 4 8 16 0 0 2 4 0 0 0 2 0 0 0 0"
@@ -37,7 +43,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_small_models(home / "models")
     for name in ("first", "second"):
         (home / "runs" / name).mkdir(parents=True)
-        (home / "runs" / name / "run.toml").write_text(f'game = "2048"\nnetwork = "4x6"\nout = "{home}/runs"\n')
+        (home / "runs" / name / "run.toml").write_text(
+            f'game = "2048"\nnetwork = "4x6"\nparameters = "{home}/runs"\n'
+        )
     lines = [{"games": 1000 * i, "mean": 10.0 * i, "reach": {"2048": 0.5}} for i in range(1, 4)]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (home / "runs" / "first" / "metrics.jsonl").write_text(text + '{"games": NaN}\nbroken\n{"games": 4')
@@ -120,7 +128,7 @@ def test_runs_and_their_curves(web: httpx.Client) -> None:
     assert [run["name"] for run in told["runs"]] == ["first", "second"], "a link that leads elsewhere is no run"
     assert told["runs"][0]["settings"] == {"game": "2048", "network": "4x6"}, "places on the machine are not told"
     first = web.get("/api/runs/first").json()
-    assert [point["games"] for point in first["points"]] == [1000, 2000, 3000, None]
+    assert [point.get("games") for point in first["points"]] == [1000, 2000, 3000, None]
     again = web.get("/api/runs/first", params={"after": first["next"]}).json()
     assert again["points"] == []
     assert web.get("/api/runs/first", params={"after": 10**9}).json()["restarted"] is True
@@ -160,51 +168,175 @@ def test_no_path_leads_out_of_the_page(address: str, path: str) -> None:
 def test_trainings_can_be_forbidden(web: httpx.Client) -> None:
     assert web.get("/api/games").json()["training"]["allowed"] is False
     answer = web.post("/api/trainings", json={"name": "mine"})
-    assert answer.status_code == 422
-    assert "does not start trainings" in answer.json()["error"]
+    assert answer.status_code == 403
+    assert "lets nobody start" in answer.json()["error"]
+    for answer in (web.post("/api/runs/first/stop"), web.delete("/api/runs/first")):
+        assert answer.status_code == 403
+
+
+def wanted(name: str, **more: Any) -> dict[str, Any]:
+    return read(TRAINING, {"name": name, "network": "tiny", "seconds": 600} | more)
+
+
+def ended(trainings: Trainings, name: str) -> dict[str, Any]:
+    """The run as it is told once nothing is at work on it."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        told = trainings.told()
+        found = [run for run in told["runs"] if run["name"] == name]
+        if name not in told["starting"] and (not found or found[0]["state"] in ("done", "stopped")):
+            return found[0] if found else told["failed"]
+        time.sleep(0.05)
+    raise AssertionError(f"{name} does not end")
+
+
+def settled(trainings: Trainings, name: str, state: str = "learning") -> None:
+    """Wait until the run is in this state."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        if any(run["name"] == name and run["state"] == state and run["last"] for run in trainings.told()["runs"]):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{name} is never {state}")
+
+
+@pytest.fixture
+def trainings(tmp_path: Path) -> Iterator[Trainings]:
+    settings = Settings(runs=tmp_path / "runs", trainings=2)
+    found = Trainings(settings, Library(settings))
+    yield found
+    for job in list(found.jobs.values()):
+        job.process.send_signal(signal.SIGINT)
+        job.process.wait(60)
+    found.close()
+
+
+def test_a_training_outlives_its_server_and_is_stopped_by_the_next(trainings: Trainings) -> None:
+    assert trainings.start(wanted("one")) == {"name": "one"}
+    with pytest.raises(InputError, match="a run called one already"):
+        trainings.start(wanted("one"))
+    settled(trainings, "one")
+    trainings.close()
+    following = Trainings(trainings.settings, trainings.library)
+    settled(following, "one")
+    with pytest.raises(InputError, match="one is at work"):
+        following.delete({"name": "one"})
+    following.stop({"name": "one"})
+    run = ended(following, "one")
+    following.close()
+    assert run["state"] == "stopped"
+    assert run["model"]
+    assert 0 < run["done"] < 1
+    assert run["bytes"] > 1000
+
+
+def test_a_training_of_the_command_is_seen_and_stopped(trainings: Trainings, tmp_path: Path) -> None:
+    words = ["train", "--network", "tiny", "--seconds", "600", "--threads", "1", "--out", str(tmp_path / "runs/mine")]
+    with subprocess.Popen([sys.executable, "-m", "tilesage", *words, "--quiet"]) as command:
+        settled(trainings, "mine")
+        trainings.stop({"name": "mine"})
+        assert command.wait(60) in (0, 130)
+    assert ended(trainings, "mine")["state"] == "stopped"
+
+
+def test_a_run_is_evaluated_and_deleted(trainings: Trainings, tmp_path: Path) -> None:
+    trainings.start(wanted("short", seconds=1))
+    assert ended(trainings, "short")["state"] == "done"
+    trainings.evaluate({"name": "short", "agent": "greedy", "games": 20})
+    settled(trainings, "short", "playing")
+    evaluation = ended(trainings, "short")["evaluation"]
+    assert (evaluation["games"], evaluation["agent"]) == (20, "greedy")
+    assert evaluation["mean"] > 500
+    assert trainings.delete({"name": "short"}) == {"name": "short"}
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_training_that_is_refused_says_why_and_leaves_its_name_free(trainings: Trainings, tmp_path: Path) -> None:
+    too_large = wanted("large", network="8x7", stages="1024,2048,4096,8192,16384,32768")
+    trainings.start(too_large)
+    assert "memory" in ended(trainings, "large")["large"]
+    assert list((tmp_path / "runs").iterdir()) == []
+    trainings.delete({"name": "large"})
+    assert trainings.told()["failed"] == {}
+    trainings.start(wanted("large", seconds=1))
+    ended(trainings, "large")
 
 
 @pytest.mark.parametrize(
-    ("allowed", "names", "said"),
+    ("wrong", "said"),
     [
-        (1, ("one", "one"), "a training is running already"),
-        (1, ("one", "other"), "a training is running already"),
-        (2, ("one", "one"), "there is a run called one already"),
+        ({"name": "../up"}, "a name is made of letters"),
+        ({"name": "-x"}, "a name is made of letters"),
+        ({"network": "8x9"}, "neither a network"),
+        ({"decay": 2}, "decay must be a number from 0 to 1"),
+        ({"phases": "my_module:rule:1:1"}, "phases: "),
+        ({"rule": "my_module:rule"}, "rule must be one of"),
+        ({"phases": "os:1:1"}, "a rule is one of"),
+        ({"fold": "8191"}, "fold takes a tile of 2048"),
+        ({"decay": 1}, "decay 1 waits for the end of the game: add direction backward"),
+        ({"game": "my_module:game"}, "game must be one of"),
     ],
 )
-def test_of_two_trainings_asked_for_at_once_one_begins_and_ends_with_the_server(
-    tmp_path: Path, allowed: int, names: tuple[str, str], said: str
+def test_a_training_that_makes_no_sense_is_refused_at_once(
+    trainings: Trainings, wrong: dict[str, Any], said: str
 ) -> None:
-    async def asking() -> None:
-        settings = Settings(runs=tmp_path / "runs", trainings=allowed)
-        trainings = Trainings(settings, Library(settings))
-        asked = [Fields({"name": name, "network": "tiny", "seconds": 60}) for name in names]
-        try:
-            answers = await asyncio.gather(*map(trainings.start, asked), return_exceptions=True)
-            (begun,) = trainings.running.values()
-        finally:
-            await trainings.close()
-        assert answers[0] == {"name": "one"}
-        assert isinstance(answers[1], InputError)
-        assert said in str(answers[1])
-        assert begun.process.returncode is not None
-        assert not trainings.running
-        assert not trainings.failed
-
-    asyncio.run(asking())
+    with pytest.raises(InputError, match=re.escape(said)):
+        trainings.start(wanted("mine", **wrong) if "name" not in wrong else wanted(**wrong))
+    assert trainings.jobs == {}
 
 
-def test_a_training_that_is_just_being_started_ends_with_the_server_too(tmp_path: Path) -> None:
-    async def asking() -> None:
-        settings = Settings(runs=tmp_path / "runs")
-        trainings = Trainings(settings, Library(settings))
-        started = asyncio.create_task(trainings.start(Fields({"name": "late", "network": "tiny", "seconds": 60})))
-        await asyncio.sleep(0)
-        await trainings.close()
-        assert await started == {"name": "late"}
-        assert not trainings.running
+def test_odd_folders_are_named_and_skipped(tmp_path: Path) -> None:
+    good = '{"games": 10, "mean": 5.0, "reach": {}}\n'
+    odd = {"inf": "seconds = inf", "wrong": "game = 7", "not-toml": "[[[", "good": 'game = "2048"'}
+    for name, text in odd.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.toml").write_text(text)
+        (tmp_path / name / "metrics.jsonl").write_text(good + '{"games": 1e999}\n' + "[" * 5000 + "\n")
+    nameless = os.fsencode(tmp_path) + b"/\xff"
+    os.mkdir(nameless)
+    with open(nameless + b"/metrics.jsonl", "w") as file:
+        file.write(good)
+    library = Library(Settings(runs=tmp_path))
+    runs, skipped = library.described()
+    assert [run["name"] for run in runs] == ["good", "inf"]
+    assert {bad["name"] for bad in skipped} == {"wrong", "not-toml", "\ufffd"}
+    json.dumps([runs, skipped, library.models()], allow_nan=False).encode("utf-8")
+    assert str(tmp_path) not in str(skipped)
+    assert read_metrics(library.run("good"), 0)["points"][0]["games"] == 10
 
-    asyncio.run(asking())
+
+@pytest.mark.parametrize(
+    ("settings", "most"),
+    [
+        ({}, 1),
+        ({"hosts": ("lab.example.org",)}, 0),
+        ({"host": "0.0.0.0"}, 0),
+        ({"host": "192.168.1.4"}, 0),
+        ({"hosts": ("lab.example.org",), "trainings": 2}, 2),
+        ({"trainings": 0}, 0),
+    ],
+)
+def test_strangers_start_no_trainings(settings: dict[str, Any], most: int) -> None:
+    assert Settings(**settings).most_trainings == most
+
+
+def test_by_another_name_no_training_starts(tmp_path: Path) -> None:
+    with serving(tmp_path / "runs", "--name", "lab.example.org") as address:
+        headers = {"host": "lab.example.org", "origin": "http://lab.example.org"}
+        answer = httpx.post(f"{address}/api/trainings", json={"name": "x", "threads": 64}, headers=headers)
+    assert answer.status_code == 403
+    assert not (tmp_path / "runs").exists()
+
+
+def test_folders_are_checked_at_the_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    for words, said in (
+        (["--runs", str(tmp_path / "file")], "is no folder: name the folder of your trainings"),
+        (["--runs", str(tmp_path / "file" / "deeper")], "no training can be written"),
+        (["--models", str(tmp_path / "none")], "is no folder of models"),
+    ):
+        assert cli.main(["serve", "--port", "0", *words]) == 2
+        assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -383,29 +515,35 @@ def test_floods_and_sleepers_are_not_felt_by_others(address: str) -> None:
 
 def test_who_asks_anew_waits_behind_their_own_thought_and_others_do_not() -> None:
     async def asking() -> None:
-        pool, queue = WorkerPool(2, "test"), VisitorQueue()
-        inside, done, order = threading.Event(), threading.Event(), []
+        pool, queue = WorkerPool(3, "test", each=2), VisitorQueue("here")
+        inside, done, order = threading.Semaphore(0), threading.Event(), []
 
         def long_thought() -> None:
-            order.append("first")
-            inside.set()
+            inside.release()
             done.wait()
+            order.append("long")
+
+        def short(who: str) -> Callable[[], None]:
+            return lambda: order.append(who)
 
         try:
             first = asyncio.create_task(pool.run(queue, long_thought))
-            await asyncio.to_thread(inside.wait)
+            other_tab = asyncio.create_task(pool.run(VisitorQueue("here"), long_thought))
+            for _ in range(2):
+                await asyncio.to_thread(inside.acquire)
             first.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await first  # while its thread still thinks
-            second = asyncio.create_task(pool.run(queue, lambda: order.append("second")))
+            more = [pool.run(place, short("here")) for place in (queue, VisitorQueue("here"), VisitorQueue("here"))]
+            waiting = [asyncio.create_task(job) for job in more]
             await asyncio.sleep(0)
-            await pool.run(VisitorQueue(), lambda: order.append("somebody else's"))
+            await pool.run(VisitorQueue("elsewhere"), short("elsewhere"))
             done.set()
-            await second
+            await asyncio.gather(other_tab, *waiting)
         finally:
             done.set()
             pool.close()
-        assert order == ["first", "somebody else's", "second"]
+        assert order == ["elsewhere", "long", "long", "here", "here", "here"]
         assert queue.waiting == 0
 
     asyncio.run(asking())
@@ -422,16 +560,47 @@ def test_connections_that_say_nothing_are_closed(address: str) -> None:
             assert line.recv(4096) == b"", "the server hangs up without a word"
 
 
-def test_the_server_can_be_full(address: str) -> None:
-    def enter(inside: contextlib.ExitStack) -> None:
-        talk(inside.enter_context(visiting(address)), "play.new", game="2048")
+def test_one_address_fills_half_of_the_server_and_two_fill_it(address: str) -> None:
+    def enter(inside: contextlib.ExitStack, home: str) -> None:
+        visitor = inside.enter_context(visiting(address, source_address=(home, 0)))
+        talk(visitor, "play.new", game="2048")
 
     with contextlib.ExitStack() as inside:
-        for _ in range(30):  # some of those before may be on their way out
-            enter(inside)
+        for home in ("127.0.0.2", "127.0.0.3"):
+            for _ in range(15):  # some of those before may be on their way out
+                enter(inside, home)
+            with pytest.raises(InvalidStatus):  # noqa: PT012
+                for _ in range(6):
+                    enter(inside, home)
         with pytest.raises(InvalidStatus):  # noqa: PT012
             for _ in range(11):
-                enter(inside)
+                enter(inside, "127.0.0.1")
+
+
+def test_a_made_up_address_is_not_believed(address: str) -> None:
+    """Each of these thoughts takes a while: behind the first twelve of an address all others are too many."""
+    asked = {"game": "2048", "board": BOARD, "agent": "mcts:1s"}
+
+    def ask(number: int) -> int:
+        headers = {"x-forwarded-for": f"10.0.0.{number}"}
+        return httpx.post(f"{address}/api/hint", json=asked, headers=headers, timeout=120).status_code
+
+    with ThreadPoolExecutor(20) as pool:
+        assert 429 in list(pool.map(ask, range(20)))
+
+
+def test_text_that_is_no_utf8_leaves_no_trace_in_the_log(tmp_path: Path) -> None:
+    with serving(tmp_path / "runs") as address:  # which looks for traces when it ends
+        host, port = address.removeprefix("http://").split(":")
+        key = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        key += "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+        for frame in (b"\x81\x82\0\0\0\0\xff\xfe", b"\xf1\x80\0\0\0\0", b"\x88\x81\0\0\0\0\x01"):
+            with socket.create_connection((host, int(port)), timeout=30) as line:
+                line.sendall(f"GET /ws HTTP/1.1\r\nHost: {host}\r\n{key}\r\n".encode())
+                assert b"101 Switching" in line.recv(4096)
+                line.sendall(frame)
+                line.recv(4096)
+        assert httpx.get(address).status_code == 200
 
 
 def test_the_description_lists_every_address(web: httpx.Client) -> None:
@@ -447,6 +616,7 @@ def test_the_interface_keeps_its_description(address: str, home: Path) -> None:
 
     described = schemathesis.openapi.from_url(f"{address}/openapi.json")
     wanted = ("status_code_conformance", "content_type_conformance", "response_schema_conformance")
+    wanted += ("negative_data_rejection", "unsupported_method", "not_a_server_error")
     checks, counted = [schemathesis.checks.CHECKS.get_one(name) for name in wanted], 0
     for found in described.get_all_operations():
         operation = found.ok()

@@ -8,7 +8,8 @@ from random import Random
 import pytest
 
 from tilesage import games
-from tilesage.app.web.fields import Fields
+from tilesage.app.web.fields import read
+from tilesage.app.web.forms import RECORDED
 from tilesage.app.web.replays import Replay, from_record, list_records
 from tilesage.app.web.session import LETTERS
 from tilesage.core.errors import InputError
@@ -43,9 +44,9 @@ def test_a_record_gives_the_engines_positions_back(game: str) -> None:
 def test_a_seed_and_actions_give_the_same_replay_as_the_record(game: str) -> None:
     states = random_game(game, 3)
     letters = "".join(LETTERS[action] for action in actions_of(states))
-    told = Replay.of(Fields({"game": game, "seed": 3, "actions": letters})).told()
+    told = Replay.of(read(RECORDED, {"game": game, "seed": 3, "actions": letters})).told()
     line = format_record(record_of(states[0], actions_of(states)))
-    assert told == Replay.of(Fields({"record": line})).told()
+    assert told == Replay.of(read(RECORDED, {"record": line})).told()
     assert len(told["positions"]) == len(told["motions"]) + 1 == len(states)
     assert all(told["motions"]), "every move of a real game can be shown"
 
@@ -66,7 +67,7 @@ def test_a_seed_and_actions_give_the_same_replay_as_the_record(game: str) -> Non
 )
 def test_a_broken_record_is_refused_with_a_reason(line: str, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
-        Replay.of(Fields({"record": line}))
+        Replay.of(read(RECORDED, {"record": line}))
 
 
 def test_the_list_of_a_file_has_scores_and_skips_what_is_no_record() -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilesage.app.web.fields import Fields
+from tilesage.app.web.fields import read
 from tilesage.app.web.library import Library
 from tilesage.app.web.settings import Settings
-from tilesage.app.web.training import Trainings
+from tilesage.app.web.training import TRAINING, Trainings
 from tilesage.cli import main
 from tilesage.cluster.training import check_settings
 from tilesage.core.errors import InputError
@@ -125,7 +125,7 @@ def test_a_visitor_of_the_page_makes_nothing_be_imported(here):
     trainings = Trainings(Settings(runs=here / "runs"), Library(Settings(runs=here / "runs")))
     assert trainings.choices()["rules"] == ["tc", "td"]
     with pytest.raises(InputError, match="rule"):
-        trainings._command(Fields({"name": "mine", "rule": NAME}))
+        trainings.start(read(TRAINING, {"name": "mine", "rule": NAME}))
     assert "my_rules" not in sys.modules
 
 

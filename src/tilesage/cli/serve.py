@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import sys
 import webbrowser
@@ -16,6 +17,8 @@ from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
     from uvicorn import Server
+
+    from tilesage.app.web.settings import Settings
 
 
 @dataclass
@@ -62,9 +65,6 @@ def run(command: Command) -> int:
         raise InputError(f"the page needs {missing.name}: pip install '.[web]'") from None
     for game in command.game:
         games.get(game)
-    for folder in command.models:
-        if not folder.is_dir():
-            raise InputError(f"{folder} is no folder of models")
     for text in command.agent:
         find_agent(text, None, None)
     if not 0 <= command.port < 65536:
@@ -78,17 +78,12 @@ def run(command: Command) -> int:
         agents=tuple(command.agent),
         models=tuple(command.models),
         hosts=tuple(command.name),
-        trainings=_trainings(command),
+        trainings=None if command.trainings is None else max(0, command.trainings),
         think_seconds=command.think,
         visitors=command.visitors,
     )
-    return _serve(make_server(settings), _listen(command.host, command.port), command.open)
-
-
-def _trainings(command: Command) -> int:
-    if command.trainings is None:
-        return 1 if command.host in ("127.0.0.1", "localhost", "::1") else 0
-    return max(0, command.trainings)
+    settings.check()
+    return _serve(make_server(settings), _listen(command.host, command.port), settings, command.open)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -108,14 +103,31 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _serve(server: Server, listener: socket.socket, show: bool) -> int:
+def _addresses(host: str) -> list[str]:
+    """Where the page is found; for 0.0.0.0 the addresses that another machine, such as a phone, can open."""
+    if host not in ("0.0.0.0", "::"):
+        return [host]
+    found = {"127.0.0.1": None}
+    for family, somewhere in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as way:
+            way.connect((somewhere, 9))  # nothing is sent: the system only says from where it would be
+            found[way.getsockname()[0]] = None
+    with contextlib.suppress(OSError):
+        found |= {str(known[4][0]): None for known in socket.getaddrinfo(socket.gethostname(), None)}
+    return [name for name in found if "%" not in name and (host == "::" or ":" not in name)]
+
+
+def _serve(server: Server, listener: socket.socket, settings: Settings, show: bool) -> int:
     host, port = listener.getsockname()[:2]
-    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    print(f"tilesage is at {address}   (Ctrl-C stops it)", flush=True)
-    if host not in ("127.0.0.1", "::1"):
-        print("tilesage: others on your network can open this page", file=sys.stderr, flush=True)
+    addresses = [f"http://{f'[{name}]' if ':' in name else name}:{port}" for name in _addresses(host)]
+    print(f"tilesage is at {addresses[0]}   (Ctrl-C stops it)", flush=True)
+    if not settings.is_private:
+        others = ", ".join(addresses[1:])
+        print("tilesage: others can open this page" + (f": {others}" if others else ""), file=sys.stderr, flush=True)
+        if settings.most_trainings:
+            print("tilesage: and start, stop and delete trainings (--trainings)", file=sys.stderr, flush=True)
     if show:
-        webbrowser.open(address)
+        webbrowser.open(addresses[0])
     try:
         server.run(sockets=[listener])
     except KeyboardInterrupt:

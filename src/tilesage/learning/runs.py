@@ -477,6 +477,18 @@ def _link(source: Path, target: Path) -> None:
     temporary.replace(target)
 
 
+def owner_of(folder: Path) -> int | None:
+    """The number of the process that trains in this folder now, on this machine; None when nobody does."""
+    try:
+        with (folder / "run.lock").open("r+", encoding="utf-8") as held:
+            owner = int(held.read())
+            if os.name != "nt":  # where 0 is a signal
+                os.kill(owner, 0)  # an error, if it has ended: then nobody is kept from taking the lock meanwhile
+            return None if lock(held) else owner
+    except (OSError, ValueError, OverflowError):
+        return None
+
+
 @contextlib.contextmanager
 def stopping_cleanly(run: Run) -> Iterator[None]:
     """Ctrl-C and a polite kill end the run with everything saved; from then on, more of them change nothing."""

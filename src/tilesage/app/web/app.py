@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -19,17 +19,39 @@ from starlette.staticfiles import StaticFiles
 
 from tilesage import games
 from tilesage.app.web.connections import ImpatientProtocol
-from tilesage.app.web.fields import Fields
-from tilesage.app.web.guard import LOOPBACK, Guard
-from tilesage.app.web.library import describe_run, read_metrics
-from tilesage.app.web.limits import BOARD_CHARACTERS, BODY_BYTES, BODY_SECONDS, MESSAGE_BYTES, RECORDS_BYTES, Busy
+from tilesage.app.web.fields import Form, Schema, Text, Values, Whole, parse, read
+from tilesage.app.web.forms import (
+    HINT_TOLD,
+    LIST,
+    PLAYER,
+    POSITION,
+    POSITION_TOLD,
+    RECORDED,
+    REPLAY_TOLD,
+    WHOLE,
+    WORDS,
+    an_object,
+)
+from tilesage.app.web.guard import Guard
+from tilesage.app.web.library import read_metrics
+from tilesage.app.web.limits import (
+    BODY_BYTES,
+    BODY_SECONDS,
+    MESSAGE_BYTES,
+    RECORDS_BYTES,
+    Busy,
+    Refused,
+    TooLong,
+    caller,
+)
 from tilesage.app.web.openapi import document
 from tilesage.app.web.players import MENU
 from tilesage.app.web.replays import Replay, list_records
 from tilesage.app.web.server_state import ServerState
 from tilesage.app.web.session import position
-from tilesage.app.web.settings import Settings
+from tilesage.app.web.settings import LOOPBACK, Settings
 from tilesage.app.web.socket import socket
+from tilesage.app.web.training import EVALUATION_OF, RUN, TRAINING, Trainings
 from tilesage.core.errors import InputError
 from tilesage.drawing import palette
 from tilesage.games.board import ACTIONS
@@ -37,82 +59,94 @@ from tilesage.search.agents import needs_model
 
 STATIC = Path(__file__).parent / "static"
 log = logging.getLogger("tilesage.web")
-Handler = Callable[[ServerState, Request], Awaitable[dict[str, Any]]]
+# From what all visitors share, the fields that were sent, and the address that they came from.
+Handler = Callable[[ServerState, Values, str], Awaitable[Values | Response]]
 
 
-class TooLong(Exception):
-    """The body is longer than this address takes."""
+@dataclass(frozen=True)
+class Address:
+    """One thing that programs can ask for: where, what it takes, what it answers."""
+
+    path: str
+    summary: str
+    answer: Handler
+    told: Schema
+    """The shape of the answer."""
+    form: Form = field(default_factory=dict)
+    """What is sent: as JSON by POST, otherwise in the address."""
+    method: str = "GET"
+    most: int = BODY_BYTES
+    """Bytes of the body."""
+    wrong: tuple[int, ...] = (403,)
+    """The statuses of what it refuses."""
+
+    async def endpoint(self, request: Request) -> Response:
+        """The answer as JSON, and what went wrong as a status and one sentence."""
+        server: ServerState = request.app.state.server
+        caller_is = caller(request.client.host if request.client else "unknown")
+        try:
+            sent: Values = {**request.query_params, **request.path_params}
+            if self.method == "POST" and not self.form.keys() <= request.path_params.keys():
+                sent = await _sent(server, request, caller_is, self.most) | request.path_params
+            told = await self.answer(server, read(self.form, sent), caller_is)
+            if isinstance(told, Response):  # a file
+                return told
+            return JSONResponse(told, headers={"cache-control": "no-store"})
+        except InputError as mistake:
+            return JSONResponse({"error": str(mistake)}, getattr(mistake, "status", 422))
+        except (TimeoutError, ClientDisconnect):
+            return JSONResponse({"error": "the request did not arrive in time"}, 408)
 
 
-async def read_fields(request: Request, most: int = BODY_BYTES) -> Fields:
-    """The JSON object in the body, read no further than allowed and not for ever."""
+async def _sent(server: ServerState, request: Request, caller_is: str, most: int) -> Values:
+    """The JSON object in the body, read no further than allowed and not for ever; of long ones a few at a time."""
+    if most == BODY_BYTES:
+        return parse(await _body(request, most))
+    if server.uploads.locked() or caller_is in server.uploading:
+        raise Busy
+    server.uploading.add(caller_is)
+    try:
+        async with server.uploads:
+            return parse(await _body(request, most))
+    finally:
+        server.uploading.discard(caller_is)
+
+
+async def _body(request: Request, most: int) -> bytes:
     body = bytearray()
     async with asyncio.timeout(BODY_SECONDS):
         async for chunk in request.stream():
             body += chunk
             if len(body) > most:
-                raise TooLong
-    return Fields.parse(bytes(body))
+                raise TooLong("the request is too long")
+    return bytes(body)
 
 
-def answers(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """The handler's answer as JSON, and what went wrong as a status and one sentence."""
-
-    async def endpoint(request: Request) -> Response:
-        try:
-            return JSONResponse(
-                await handler(request.app.state.server, request), headers={"cache-control": "no-store"}
-            )
-        except InputError as mistake:
-            status = 400 if str(mistake) == "this is no JSON" else 422
-            return JSONResponse({"error": str(mistake)}, status)
-        except TooLong:
-            return JSONResponse({"error": "the request is too long"}, 413)
-        except (TimeoutError, ClientDisconnect):
-            return JSONResponse({"error": "the request did not arrive in time"}, 408)
-        except Busy:
-            return JSONResponse({"error": "too many requests at once"}, 429)
-
-    return endpoint
+async def games_listed(server: ServerState, fields: Values, caller_is: str) -> Values:
+    """`/api/games`."""
+    menu = [{"spec": spec, "title": title, "model": needs_model(spec)} for spec, title in MENU]
+    menu += [{"spec": text, "title": text, "model": False} for text in server.settings.agents]
+    known = [
+        {"name": g.name, "title": g.title, "summary": g.summary, "tiles": list(g.tiles), "goal": g.tiles[g.goal]}
+        for g in games.all_games()
+    ]
+    return {"games": known, "agents": menu, "training": server.trainings.choices()}
 
 
-def _address(request: Request) -> str:
-    return request.client.host if request.client else "unknown"
-
-
-async def games_listed(server: ServerState, request: Request) -> dict[str, Any]:
-    """`/api/games`: games, agents, and what can be trained."""
-    known = games.all_games()
-    return {
-        "games": [
-            {"name": g.name, "title": g.title, "summary": g.summary, "tiles": list(g.tiles), "goal": g.tiles[g.goal]}
-            for g in known
-        ],
-        "agents": [
-            *({"spec": spec, "title": title, "model": needs_model(spec)} for spec, title in MENU),
-            *({"spec": text, "title": text, "model": False} for text in server.settings.agents),
-        ],
-        "training": server.trainings.choices(),
-    }
-
-
-async def models_listed(server: ServerState, request: Request) -> dict[str, Any]:
-    """`/api/models`: the models that may be named."""
+async def models_listed(server: ServerState, fields: Values, caller_is: str) -> Values:
+    """`/api/models`."""
     return {"models": await asyncio.to_thread(server.library.models)}
 
 
-async def hint(server: ServerState, request: Request) -> dict[str, Any]:
-    """`/api/hint`: what an agent would do in a position."""
-    fields = await read_fields(request)
-    game, board = fields.choice("game", games.names()), fields.text("board", BOARD_CHARACTERS)
-    queue = server.queue(_address(request))
-    state = games.get(game).parse(board)
-    player = await server.player(queue, game, fields)
+async def hint(server: ServerState, fields: Values, caller_is: str) -> Values:
+    """`/api/hint`."""
+    queue, state = server.queue(caller_is), games.get(fields["game"]).parse(fields["board"])
+    player = await server.player(queue, fields["game"], fields)
     thought = await server.thinkers.run(queue, lambda: player.think(state))
     return {
-        "game": game,
+        "game": fields["game"],
         "agent": player.spec,
-        "model": fields.text("model", 200, "") if player.agent.model else "",
+        "model": fields["model"] if player.agent.model else "",
         "values": thought.values,
         "best": thought.best,
         "action": ACTIONS[thought.best],
@@ -120,62 +154,120 @@ async def hint(server: ServerState, request: Request) -> dict[str, Any]:
     }
 
 
-async def board_read(server: ServerState, request: Request) -> dict[str, Any]:
-    """`/api/position`: what a text says."""
-    fields = await read_fields(request)
-    game, board = fields.choice("game", games.names()), fields.text("board", BOARD_CHARACTERS)
-    return position(games.get(game).parse(board))
+async def board_read(server: ServerState, fields: Values, caller_is: str) -> Values:
+    """`/api/position`."""
+    return position(games.get(fields["game"]).parse(fields["board"]))
 
 
-async def read_upload(server: ServerState, request: Request) -> Fields:
-    """A long body; only a few at a time."""
-    if server.uploads.locked():
-        raise Busy
-    async with server.uploads:
-        return await read_fields(request, RECORDS_BYTES + BODY_BYTES)
+async def records_listed(server: ServerState, fields: Values, caller_is: str) -> Values:
+    """`/api/records`."""
+    return await server.thinkers.run(server.queue(caller_is), lambda: list_records(fields["text"]))
 
 
-async def records_listed(server: ServerState, request: Request) -> dict[str, Any]:
-    """`/api/records`: the games of a records file."""
-    text = (await read_upload(server, request)).text("text", RECORDS_BYTES)
-    return await server.thinkers.run(server.queue(_address(request)), lambda: list_records(text))
+async def replayed(server: ServerState, fields: Values, caller_is: str) -> Values:
+    """`/api/replay`."""
+    return await server.thinkers.run(server.queue(caller_is), lambda: Replay.of(fields).told())
 
 
-async def replayed(server: ServerState, request: Request) -> dict[str, Any]:
-    """`/api/replay`: every position of a recorded game."""
-    fields = await read_upload(server, request)
-    return await server.thinkers.run(server.queue(_address(request)), lambda: Replay.of(fields).told())
+async def runs_listed(server: ServerState, fields: Values, caller_is: str) -> Values:
+    """`/api/runs`."""
+    return await asyncio.to_thread(server.trainings.told)
 
 
-async def runs_listed(server: ServerState, request: Request) -> dict[str, Any]:
-    """`/api/runs`: the trainings and where they stand."""
-    return {
-        "runs": await asyncio.to_thread(lambda: [describe_run(run) for run in server.library.runs()]),
-        "running": {name: training.stopping for name, training in server.trainings.running.items()},
-        "failed": server.trainings.failed,
-    }
+async def run_metrics(server: ServerState, fields: Values, caller_is: str) -> Values:
+    """`/api/runs/NAME`."""
+    return await asyncio.to_thread(lambda: read_metrics(server.library.run(fields["name"]), fields["after"]))
 
 
-async def run_metrics(server: ServerState, request: Request) -> dict[str, Any]:
-    """`/api/runs/NAME`: the learning curve of a run."""
-    fields = Fields({"after": request.query_params.get("after", "0")})
-    after, name = fields.whole("after", 0, 2**53), request.path_params["name"]
-    return await asyncio.to_thread(lambda: read_metrics(server.library.run(name), after))
+def changing(what: Callable[[Trainings, Values], Values]) -> Handler:
+    """What answers with a change of the runs, where visitors may make any."""
+
+    async def answer(server: ServerState, fields: Values, caller_is: str) -> Values:
+        if not server.settings.most_trainings:
+            raise Refused("this server shows trainings and lets nobody start, stop or delete them")
+        return await asyncio.to_thread(what, server.trainings, fields)
+
+    return answer
 
 
-async def training_started(server: ServerState, request: Request) -> dict[str, Any]:
-    """`/api/trainings`: start one."""
-    return await server.trainings.start(await read_fields(request))
+NAMED = an_object("name", name=WORDS)
+POSTED = (400, 403, 408, 413, 422)
+THOUGHT = (*POSTED, 429)
+ADDRESSES = (
+    Address("/api/games", "Games, agents and what can be trained", games_listed, an_object("games agents training")),
+    Address("/api/models", "Models of this machine", models_listed, an_object("models", models=LIST)),
+    Address(
+        "/api/hint", "What would an agent do here?", hint, HINT_TOLD, {**POSITION, **PLAYER}, "POST", wrong=THOUGHT
+    ),
+    Address("/api/position", "Read a board", board_read, POSITION_TOLD, POSITION, "POST", wrong=POSTED),
+    Address(
+        "/api/records",
+        "List the games of a records file",
+        records_listed,
+        an_object("games wrong"),
+        {"text": Text("The file.", longest=RECORDS_BYTES)},
+        "POST",
+        RECORDS_BYTES + BODY_BYTES,
+        THOUGHT,
+    ),
+    Address(
+        "/api/replay",
+        "Every position of a recorded game",
+        replayed,
+        REPLAY_TOLD,
+        RECORDED,
+        "POST",
+        RECORDS_BYTES + BODY_BYTES,
+        THOUGHT,
+    ),
+    Address(
+        "/api/runs",
+        "Trainings and where they stand; those that cannot be read are named",
+        runs_listed,
+        an_object("runs skipped failed starting", runs=LIST, skipped=LIST, starting=LIST),
+    ),
+    Address(
+        "/api/runs/{name}",
+        "The learning curve of a run, from byte after on",
+        run_metrics,
+        an_object("points next restarted", points=LIST, next=WHOLE),
+        {**RUN, "after": Whole("A byte of metrics.jsonl.", 0)},
+        wrong=(403, 404, 422),
+    ),
+    Address("/api/trainings", "Start a training", changing(Trainings.start), NAMED, TRAINING, "POST", wrong=POSTED),
+    Address(
+        "/api/runs/{name}/evaluate",
+        "Let the model of a run play; the figures appear among the runs",
+        changing(Trainings.evaluate),
+        NAMED,
+        EVALUATION_OF,
+        "POST",
+        wrong=(*POSTED, 404),
+    ),
+    Address(
+        "/api/runs/{name}/stop",
+        "Stop what is at work on a run, wherever it was started",
+        changing(Trainings.stop),
+        NAMED,
+        RUN,
+        "POST",
+        wrong=(403, 404, 422),
+    ),
+    Address(
+        "/api/runs/{name}",
+        "Delete a run with all its files",
+        changing(Trainings.delete),
+        NAMED,
+        RUN,
+        "DELETE",
+        wrong=(403, 404, 422),
+    ),
+)
 
 
-async def training_stopped(server: ServerState, request: Request) -> dict[str, Any]:
-    """`/api/trainings/stop`: stop one."""
-    return await server.trainings.stop(await read_fields(request))
-
-
-async def described(server: ServerState, request: Request) -> dict[str, Any]:
+async def described(request: Request) -> Response:
     """`/openapi.json`: the interface for programs."""
-    return document()
+    return JSONResponse(document(ADDRESSES))
 
 
 def palette_css() -> str:
@@ -223,23 +315,15 @@ def create_app(settings: Settings) -> Guard:
         warm = asyncio.create_task(asyncio.to_thread(_warm_up))
         yield
         await asyncio.gather(warm, return_exceptions=True)
-        await server.close()
+        server.trainings.close()
+        server.close()
 
     routes = [
         Route("/", page("index.html")),
         Route("/api", page("api.html")),
         Route("/palette.css", palette_served),
-        Route("/openapi.json", answers(described)),
-        Route("/api/games", answers(games_listed)),
-        Route("/api/models", answers(models_listed)),
-        Route("/api/hint", answers(hint), methods=["POST"]),
-        Route("/api/position", answers(board_read), methods=["POST"]),
-        Route("/api/records", answers(records_listed), methods=["POST"]),
-        Route("/api/replay", answers(replayed), methods=["POST"]),
-        Route("/api/runs", answers(runs_listed)),
-        Route("/api/runs/{name}", answers(run_metrics)),
-        Route("/api/trainings", answers(training_started), methods=["POST"]),
-        Route("/api/trainings/stop", answers(training_stopped), methods=["POST"]),
+        Route("/openapi.json", described),
+        *(Route(address.path, address.endpoint, methods=[address.method]) for address in ADDRESSES),
         Mount("/static", StaticFiles(directory=STATIC)),
         WebSocketRoute("/ws", socket),
     ]
@@ -271,6 +355,16 @@ def make_server(settings: Settings) -> uvicorn.Server:
         timeout_keep_alive=10,
         timeout_graceful_shutdown=2,
         h11_max_incomplete_event_size=16 * 1024,
-        limit_concurrency=settings.visitors + 128,
+        limit_concurrency=2 * settings.visitors + 128,
+        proxy_headers=bool(settings.hosts),  # an address that a proxy tells is believed where there may be one
     )
+    logging.getLogger("uvicorn.error").addFilter(_without_trace)
+    ImpatientProtocol.most_of_an_address = settings.visitors + 32
     return uvicorn.Server(config)
+
+
+def _without_trace(record: logging.LogRecord) -> bool:
+    """Text that is no UTF-8 is the fault of whoever sent it: one line of the log says so."""
+    if record.exc_info and isinstance(record.exc_info[1], UnicodeDecodeError):
+        record.exc_info = None
+    return True

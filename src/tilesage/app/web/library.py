@@ -6,24 +6,30 @@ the folders that the server was given, also behind a link, is not found.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import threading
-import time
-import tomllib
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tilesage.app.web.limits import Missing
 from tilesage.app.web.settings import Settings
 from tilesage.core.errors import InputError
+from tilesage.learning.config import settings_in
+from tilesage.learning.runs import owner_of
 from tilesage.networks.files import BUILT_IN, SUFFIX, Model, built_in_names, load_model, read_header
 
 MOST_RUNS = 500
-OPEN_MODELS = 3  # kept in memory; each may be hundreds of megabytes
 MOST_BYTES = 1 << 20  # of metrics in one answer
+MOST_FIGURE = 1e300
+MODELS = ("best", "last")  # of a run, the better one first
+EVALUATION = "evaluation.json"  # in a run folder: the figures of its model at play
+
+
+def shown(name: str) -> str:
+    """The name of a file as text, also where it is none."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 @dataclass(frozen=True)
@@ -42,14 +48,19 @@ class ModelFile:
     origin: str
     path: Path
 
+    def load(self, game: str) -> Model:
+        """Open the model; what is wrong with it is said without its place on this machine."""
+        try:
+            return load_model(self.path, game)
+        except InputError as mistake:
+            raise InputError(shown(str(mistake).replace(str(self.path), self.name))) from None
+
 
 class Library:
     """Finds runs and models, anew at every call: trainings come and go while the server runs."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.lock = threading.Lock()
-        self.open: dict[tuple[str, str, int], Model] = {}
 
     def runs(self) -> list[Run]:
         """By name; of very many only the newest, which are those that somebody wants to follow."""
@@ -58,68 +69,51 @@ class Library:
             return []
         inside = root.resolve()
         newest = sorted(os.scandir(root), key=_changed, reverse=True)
-        found = (Run(entry.name, Path(entry.path)) for entry in newest if _is_run(Path(entry.path), inside))
+        found = (Run(shown(entry.name), Path(entry.path)) for entry in newest if _is_run(Path(entry.path), inside))
         return sorted(islice(found, MOST_RUNS), key=lambda run: run.name)
-
-    def has_run(self, name: str) -> bool:
-        """Is there anything of this name among the runs?"""
-        return self.settings.runs.is_dir() and name in os.listdir(self.settings.runs)
 
     def run(self, name: str) -> Run:
         """The run of this name."""
         for run in self.runs():
             if run.name == name:
                 return run
-        raise InputError("there is no run of this name")
+        raise Missing("there is no run of this name")
+
+    def described(self) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+        """Every run as it stands, and those that cannot be shown: their names, and why."""
+        good, bad = [], []
+        for run in self.runs():
+            try:
+                good.append(describe_run(run))
+            except (InputError, OSError) as error:
+                why = str(error) if isinstance(error, InputError) else "it cannot be read"
+                bad.append({"name": run.name, "why": why.replace(str(self.settings.runs), "runs")})
+        return good, bad
 
     def models(self) -> list[dict[str, Any]]:
         """Every model that may be named: the built-in ones, those of the runs, those of the given folders."""
         return [entry for file in self._model_files() if (entry := _describe_model(file))]
 
-    def load_model(self, name: str, game: str) -> Model:
-        """The model of this name, or the built-in one of this game when the name is empty."""
-        if not name:
-            return self._opened(None, game)
-        for file in self._model_files():
+    def model(self, name: str) -> ModelFile | None:
+        """The file of the model of this name; none for the built-in one of a game, when the name is empty."""
+        for file in self._model_files() if name else ():
             if file.name == name:
-                return self._opened(file, game)
-        raise InputError("there is no model of this name: GET /api/models lists them")
+                return file
+        if name:
+            raise InputError("there is no model of this name: GET /api/models lists them")
+        return None
 
     def _model_files(self) -> list[ModelFile]:
         files = [ModelFile(name, "built-in", BUILT_IN / f"{name}{SUFFIX}") for name in built_in_names()]
         for run in self.runs():
-            best = next(
-                (
-                    run.folder / f"{name}{SUFFIX}"
-                    for name in ("best", "last")
-                    if (run.folder / f"{name}{SUFFIX}").is_file()
-                ),
-                None,
-            )
-            if best:
-                files.append(ModelFile(f"runs/{run.name}", "run", best))
+            of_run = (run.folder / f"{name}{SUFFIX}" for name in MODELS)
+            files += [ModelFile(f"runs/{run.name}", "run", path) for path in of_run if path.is_file()][:1]
         for folder in self.settings.models:
             inside = folder.resolve()
             for path in sorted(folder.glob(f"*{SUFFIX}"))[:MOST_RUNS]:
                 if path.resolve().is_relative_to(inside):
-                    files.append(ModelFile(f"{folder.name}/{path.name.removesuffix(SUFFIX)}", "file", path))
+                    files.append(ModelFile(shown(f"{folder.name}/{path.name.removesuffix(SUFFIX)}"), "file", path))
         return files
-
-    def _opened(self, file: ModelFile | None, game: str) -> Model:
-        """Open a model, or find it open: many visitors share one."""
-        with self.lock:
-            stamp = file.path.stat().st_mtime_ns if file else 0
-            key = (file.name if file else "", game, stamp)
-            if key not in self.open:
-                try:
-                    self.open[key] = load_model(file.path if file else None, game)
-                except InputError as mistake:
-                    told = str(mistake).replace(str(file.path), file.name) if file else str(mistake)
-                    raise InputError(told) from None
-                while len(self.open) > OPEN_MODELS:
-                    self.open.pop(next(iter(self.open)))
-            self.open[key] = self.open.pop(key)  # the newest last
-            return self.open[key]
 
 
 def _changed(entry: os.DirEntry[str]) -> float:
@@ -131,7 +125,7 @@ def _changed(entry: os.DirEntry[str]) -> float:
 
 
 def _is_run(folder: Path, inside: Path) -> bool:
-    if not folder.is_dir() or not folder.resolve().is_relative_to(inside):
+    if folder.name.startswith(".") or not folder.is_dir() or not folder.resolve().is_relative_to(inside):
         return False
     return (folder / "run.toml").is_file() or (folder / "metrics.jsonl").is_file()
 
@@ -139,8 +133,8 @@ def _is_run(folder: Path, inside: Path) -> bool:
 def _describe_model(file: ModelFile) -> dict[str, Any] | None:
     try:
         _, metadata, _ = read_header(file.path)
-        training = json.loads(metadata.get("training", "{}"), parse_constant=lambda _: None)
-    except (InputError, ValueError):
+        training = json.loads(metadata.get("training", "{}"))
+    except (InputError, ValueError, RecursionError):
         return None
     mean = training.get("mean") if isinstance(training, dict) else None
     network = metadata.get("network", "")
@@ -150,31 +144,66 @@ def _describe_model(file: ModelFile) -> dict[str, Any] | None:
         "game": metadata.get("game", ""),
         "network": network,
         "from": file.origin,
-        "mean": mean if isinstance(mean, (int, float)) else None,
+        "mean": mean if _is_figure(mean) else None,
     }
 
 
 def describe_run(run: Run) -> dict[str, Any]:
-    """The settings of a run and the last line of its metrics."""
-    settings: dict[str, Any] = {}
-    with contextlib.suppress(OSError, ValueError):
-        settings = tomllib.loads((run.folder / "run.toml").read_text("utf-8")[:100_000])
-    flat = {key: value for key, value in _flat(settings).items() if isinstance(value, (str, int, float, bool))}
-    for hidden in [key for key, value in flat.items() if isinstance(value, str) and os.sep in value]:
-        del flat[hidden]  # places on this machine are nobody's business
-    metrics = run.folder / "metrics.jsonl"
-    age = time.time() - metrics.stat().st_mtime if metrics.is_file() else 0.0
-    return {"name": run.name, "settings": flat, "last": _last_line(metrics), "age": round(max(0.0, age), 1)}
+    """What a run is, where it stands and what it takes on the disk. An InputError or OSError if it is damaged."""
+    settings = {name: value for name, value in settings_in(run.folder / "run.toml").items() if _is_told(value)}
+    last = _last_line(run.folder / "metrics.jsonl")
+    limits = {name: settings.get(name, 0) for name in ("games", "moves", "seconds")}
+    shares = [(last or {}).get(name, 0) / limit for name, limit in limits.items() if limit > 0]
+    return {
+        "name": run.name,
+        "settings": settings,
+        "last": last,
+        "done": min(1.0, max(shares, default=0.0)),
+        "learning": owner_of(run.folder) is not None,
+        "bytes": _bytes_in(run.folder),
+        "model": any((run.folder / f"{name}{SUFFIX}").is_file() for name in MODELS),
+        "evaluation": _read_evaluation(run.folder / EVALUATION),
+    }
 
 
-def _flat(table: dict[str, Any]) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            flat.update({k: v for k, v in value.items() if k not in flat})
-        else:
-            flat[key] = value
-    return flat
+def _read_evaluation(path: Path) -> dict[str, Any] | None:
+    try:
+        told = json.loads(path.read_text("utf-8"))
+        return {**_figures(told), "agent": str(told["agent"])}
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def _bytes_in(folder: Path) -> int:
+    """What a folder takes on the disk; a file with two names is counted once."""
+    found = {}
+    for entry in os.scandir(folder):
+        status = entry.stat(follow_symlinks=False)
+        found[status.st_dev, status.st_ino] = status.st_size
+    return sum(found.values())
+
+
+def _is_figure(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST_FIGURE
+
+
+def _is_told(value: object) -> bool:
+    """Is this setting for everybody to see? Places on this machine are nobody's business."""
+    return isinstance(value, bool) or _is_figure(value) or (isinstance(value, str) and os.sep not in value)
+
+
+def _figures(line: dict[str, Any]) -> dict[str, Any]:
+    """What can be drawn of a line of metrics: its numbers, and the shares of tiles reached."""
+    found: dict[str, Any] = {name: value for name, value in line.items() if _is_figure(value)}
+    reach = line.get("reach", {})
+    return found | {"reach": {tile: share for tile, share in reach.items() if _is_figure(share)}}
+
+
+def _point(line: bytes) -> dict[str, Any] | None:
+    try:
+        return _figures(json.loads(line))
+    except (ValueError, AttributeError, RecursionError):
+        return None
 
 
 def _last_line(path: Path) -> dict[str, Any] | None:
@@ -186,14 +215,6 @@ def _last_line(path: Path) -> dict[str, Any] | None:
     except OSError:
         return None
     return next((point for point in map(_point, reversed(lines)) if point), None)
-
-
-def _point(line: bytes) -> dict[str, Any] | None:
-    try:
-        point = json.loads(line, parse_constant=lambda _: None)
-    except ValueError:
-        return None
-    return point if isinstance(point, dict) else None
 
 
 def read_metrics(run: Run, after: int) -> dict[str, Any]:

@@ -1,20 +1,24 @@
-"""What one visitor may ask for, so that nobody's flood, nonsense or long thought is felt by the others.
+"""What one visitor, and one address, may ask for, so that nobody's flood or long thought is felt by the others.
 
-Work goes through a `WorkerPool`: each visitor has a queue, and of each queue at most one job runs. A visitor who
-sends a thousand requests waits behind their own, not in front of everyone else's. A thread cannot be interrupted, so
-a job that nobody waits for any more holds its queue until it is done.
+Work goes through a `WorkerPool`: each visitor has a queue, and of each queue at most one job runs. Of all queues of
+an address at most so many run that a thread is left for others, however many connections it has opened. A thread
+cannot be interrupted, so a job that nobody waits for any more holds its queue until it is done.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
+
+from tilesage.core.errors import InputError
 
 T = TypeVar("T")
 
@@ -31,8 +35,31 @@ UNSEEN_FRAMES = 6  # a watcher who does not look is not played to
 BOARD_CHARACTERS = 400
 
 
-class Busy(Exception):
-    """This visitor already has enough waiting; the answer is 429."""
+class Refused(InputError):
+    """What this server does for nobody, or not for this one."""
+
+    status = 403
+
+
+class Missing(InputError):
+    """There is nothing of this name."""
+
+    status = 404
+
+
+class TooLong(InputError):
+    """The body is longer than this address takes."""
+
+    status = 413
+
+
+class Busy(InputError):
+    """This visitor already has enough waiting."""
+
+    status = 429
+
+    def __init__(self) -> None:
+        super().__init__("too many requests at once")
 
 
 class Gone(Exception):
@@ -59,10 +86,24 @@ class Bucket:
         return 0.0 if self.level >= 0 else -self.level / self.rate
 
 
+def caller(host: str) -> str:
+    """The address that is limited: of IPv6 the network that a household is given.
+
+    >>> caller("10.0.0.7"), caller("2001:db8::1:2"), caller("testclient")
+    ('10.0.0.7', '2001:db8::', 'testclient')
+    """
+    try:
+        network = ipaddress.ip_network((host.partition("%")[0], 64 if ":" in host else 32), strict=False)
+    except ValueError:
+        return host
+    return str(network.network_address)
+
+
 class VisitorQueue:
     """The jobs of one visitor, of which one runs at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, address: str = "") -> None:
+        self.address = address
         self.turn = asyncio.Lock()
         self.waiting = 0  # jobs, the one that runs included
 
@@ -72,11 +113,12 @@ class VisitorQueue:
 
 
 class WorkerPool:
-    """A few threads that run the jobs of all visitors: first come, first served, one job of each at a time."""
+    """A few threads that run the jobs of all visitors, first come, first served, and `each` at most of an address."""
 
-    def __init__(self, threads: int, name: str) -> None:
+    def __init__(self, threads: int, name: str, each: int = 1) -> None:
         self.executor = ThreadPoolExecutor(threads, thread_name_prefix=f"tilesage-{name}")
         self.free_threads = asyncio.Semaphore(threads)
+        self.shares: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(each))
 
     async def run(self, queue: VisitorQueue, job: Callable[[], T]) -> T:
         """The result of the job, once its turn came; Busy when this visitor has too many waiting."""
@@ -85,10 +127,9 @@ class WorkerPool:
         with ExitStack() as held:
             queue.waiting += 1
             held.callback(queue.leave)
-            await queue.turn.acquire()
-            held.callback(queue.turn.release)
-            await self.free_threads.acquire()
-            held.callback(self.free_threads.release)
+            for place in (queue.turn, self.shares[queue.address], self.free_threads):
+                await place.acquire()
+                held.callback(place.release)
             work = asyncio.get_running_loop().run_in_executor(self.executor, job)
             # Given up when the thread is done, even if the visitor has gone, or asked for something else, by then.
             work.add_done_callback(partial(_done, held.pop_all()))

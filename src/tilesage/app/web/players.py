@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tilesage import games
-from tilesage.app.web.library import Library
+from tilesage.app.web.library import Library, ModelFile
 from tilesage.core.compiler import shared
 from tilesage.core.errors import InputError
 from tilesage.evaluation.playing import Playing
 from tilesage.games import State
-from tilesage.networks.files import Model
+from tilesage.networks.files import Model, load_model
 from tilesage.search.agents import Agent, CompiledAgent, make_agent, needs_model
 from tilesage.search.agents import agent as find_agent
 from tilesage.search.python_players import AgentError
@@ -39,8 +39,10 @@ MENU = (  # what the page offers; the API takes any agent within the limits
 MOST = {"expectimax": 4, "mcts": 20_000, "rollouts": 2_000, "nodes": 200_000}  # layers, iterations, games, nodes
 OPTIONS = {"leaf", "c", "below", "gain", "width", "prune", "downgrade"}  # none of them takes memory or time
 MOST_AGENTS = 16
+OPEN_MODELS = 3  # kept in memory beside those at work; each may be hundreds of megabytes
 D1_SECONDS = 2.0  # the longest thought of mcts:d1
 log = logging.getLogger(__name__)
+Source = tuple[str, ModelFile | None, int]  # of an agent: a game, a model file and its age
 
 
 class Thought(NamedTuple):
@@ -126,22 +128,32 @@ class AgentCache:
 
     def __init__(self, library: Library) -> None:
         self.library, self.lock = library, threading.Lock()
-        self.agents: dict[tuple[str, str, Model | None], Agent] = {}
+        self.agents: dict[tuple[str, Source], Agent] = {}
         self.named_at_start = {text: threading.Lock() for text in library.settings.agents}
 
     def player(self, game: str, spec: str, model: str) -> Player:
         """The agent of this text; a model is opened only for those who read one."""
         turn = self.named_at_start.get(spec)
-        known = self.library.load_model(model, game) if turn is None and needs_model(spec) else None
+        file = self.library.model(model) if turn is None and needs_model(spec) else None
+        source = (game, file, file.path.stat().st_mtime_ns if file else 0)
         with self.lock:
-            key = (spec, game, known)
-            rules = known.game if known else games.get(game)
-            make = find_agent if turn else make_agent
-            agent = self.agents.pop(key, None) or _with_shared_code(make(spec, rules, known))
-            self.agents[key] = agent  # the newest last
-            while len(self.agents) > MOST_AGENTS:
+            agent = self.agents.pop((spec, source), None) or self._made(spec, source)
+            self.agents[spec, source] = agent  # the newest last
+            while len(self.agents) > MOST_AGENTS or len(self._open_models()) > OPEN_MODELS:
                 self.agents.pop(next(iter(self.agents)))
         return Player(spec, agent, turn or contextlib.nullcontext())
+
+    def _open_models(self) -> dict[Source, Model]:
+        return {source: agent.model for (_, source), agent in self.agents.items() if agent.model}
+
+    def _made(self, spec: str, source: Source) -> Agent:
+        game, file, _ = source
+        if spec in self.named_at_start:
+            return find_agent(spec, games.get(game))
+        if not needs_model(spec):
+            return _with_shared_code(make_agent(spec, games.get(game)))
+        model = self._open_models().get(source) or (file.load(game) if file else load_model(None, game))
+        return _with_shared_code(make_agent(spec, model.game, model))
 
 
 def _with_shared_code(agent: Agent) -> Agent:

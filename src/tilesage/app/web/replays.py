@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
-from tilesage import games
-from tilesage.app.web.fields import Fields
-from tilesage.app.web.limits import BOARD_CHARACTERS, MOST_MOVES, RECORDS_BYTES
+from tilesage.app.web.fields import Values
+from tilesage.app.web.limits import MOST_MOVES
 from tilesage.app.web.players import Player
 from tilesage.app.web.session import LETTERS, play_actions, start_state
 from tilesage.core.errors import InputError
@@ -43,13 +42,14 @@ class Replay:
     actions: str
 
     @classmethod
-    def of(cls, fields: Fields) -> Replay:
+    def of(cls, fields: Values) -> Replay:
         """The game that a visitor sent."""
-        if fields.data.get("record") is not None:
-            return from_record(parse_record(fields.text("record", RECORDS_BYTES).strip("\r\n")))
-        game, seed = fields.choice("game", games.names()), fields.seed(0)
-        board, actions = fields.maybe_text("board", BOARD_CHARACTERS), fields.text("actions", MOST_MOVES)
-        return cls(game, play_actions(start_state(game, seed, board), actions), actions)
+        if fields["record"] is not None:
+            return from_record(parse_record(fields["record"].strip("\r\n")))
+        game, actions = fields["game"], fields["actions"]
+        if game is None or actions is None:
+            raise InputError("send a record; or a game, its seed and its actions")
+        return cls(game, play_actions(start_state(game, fields["seed"], fields["board"]), actions), actions)
 
     def told(self) -> dict[str, Any]:
         """The whole game, small enough to scrub through: a text of sixteen indices a position."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
-from tilesage.app.web.fields import Fields
+from tilesage.app.web.fields import Values
 from tilesage.app.web.library import Library
 from tilesage.app.web.limits import VisitorQueue, WorkerPool
 from tilesage.app.web.players import AgentCache, Player, check_agent
@@ -23,25 +24,24 @@ class ServerState:
         self.agents = AgentCache(self.library)
         self.trainings = Trainings(settings, self.library)
         self.movers = WorkerPool(1, "moves")  # a move takes microseconds and never waits for a thought
-        self.thinkers = WorkerPool(settings.threads, "thoughts")
+        self.thinkers = WorkerPool(settings.threads, "thoughts", each=max(1, settings.threads - 1))
         self.uploads = asyncio.Semaphore(UPLOADS)
-        self.visitors = 0
+        self.uploading: set[str] = set()  # addresses
+        self.visitors: Counter[str] = Counter()  # WebSockets, by address
         self.queues: dict[str, VisitorQueue] = {}  # of callers without a WebSocket, by address
 
     def queue(self, address: str) -> VisitorQueue:
         """The queue of an address; empty queues are forgotten now and then."""
         if len(self.queues) > 1000:
             self.queues = {key: queue for key, queue in self.queues.items() if queue.waiting}
-        return self.queues.setdefault(address, VisitorQueue())
+        return self.queues.setdefault(address, VisitorQueue(address))
 
-    async def player(self, queue: VisitorQueue, game: str, fields: Fields) -> Player:
+    async def player(self, queue: VisitorQueue, game: str, fields: Values) -> Player:
         """The player a visitor chose, by the names of an agent and of a model that this server knows."""
-        spec = check_agent(fields.text("agent", 40, "best"), self.settings.think_seconds, self.agents.named_at_start)
-        model = fields.text("model", 200, "")
-        return await self.thinkers.run(queue, lambda: self.agents.player(game, spec, model))
+        spec = check_agent(fields["agent"], self.settings.think_seconds, self.agents.named_at_start)
+        return await self.thinkers.run(queue, lambda: self.agents.player(game, spec, fields["model"]))
 
-    async def close(self) -> None:
-        """Stop the trainings, and take no further jobs."""
-        await self.trainings.close()
+    def close(self) -> None:
+        """Take no further jobs."""
         self.movers.close()
         self.thinkers.close()

@@ -22,23 +22,24 @@ import json
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from tilesage import games
-from tilesage.app.web.fields import Fields
+from tilesage.app.web.fields import Form, Text, Values, Whole, parse, read
+from tilesage.app.web.forms import GAME, PLAYER, POSITION, RECORDED, SPEED, board, seed
 from tilesage.app.web.limits import (
-    BOARD_CHARACTERS,
     ERRORS_FORGIVEN,
     MESSAGE_BYTES,
     MESSAGES_A_SECOND,
     MESSAGES_AT_ONCE,
     MOST_MOVES,
     Bucket,
-    Busy,
     Gone,
     VisitorQueue,
+    caller,
 )
 from tilesage.app.web.replays import Replay, find_mistakes, play_one
 from tilesage.app.web.server_state import ServerState
@@ -54,10 +55,10 @@ SEND_SECONDS = 20.0  # a visitor who does not read for so long is gone
 class Visitor:
     """One connection: its game, its watched game, its thought."""
 
-    def __init__(self, server: ServerState, socket: WebSocket) -> None:
+    def __init__(self, server: ServerState, socket: WebSocket, address: str) -> None:
         self.server, self.socket = server, socket
-        self.session, self.queue, self.thought_queue = Session(), VisitorQueue(), VisitorQueue()
-        self.watcher = Watcher(server.thinkers, self._send)
+        self.session, self.queue, self.thought_queue = Session(), VisitorQueue(address), VisitorQueue(address)
+        self.watcher = Watcher(server.thinkers, self._send, VisitorQueue(address))
         self.sending = asyncio.Lock()
         self.thought: asyncio.Task[None] | None = None
         self.errors = 0
@@ -87,35 +88,30 @@ class Visitor:
         try:
             if len(text) > MESSAGE_BYTES:
                 raise InputError("the message is too long")
-            fields = Fields.parse(text)
-            number = fields.whole("id", 0, 2**53, 0)
-            what = fields.text("do", 40)
-            if what not in COMMANDS and what not in QUESTIONS:
-                raise InputError(f"do must be one of {', '.join([*COMMANDS, *QUESTIONS])}")
+            sent = parse(text)
+            asked = read(QUESTION, sent)
+            number, command = asked["id"], COMMANDS[asked["do"]]
         except InputError as nonsense:  # no page of ours sends this
             self.errors += 1
             await self._send({"id": number, "error": str(nonsense)})
             return
-        if what in QUESTIONS:
-            self._think(number, QUESTIONS[what], fields)
+        if command.thinks:
+            if self.thought:
+                self.thought.cancel()
+            self.thought = asyncio.create_task(self._thought(number, command, sent))
             return
         try:
-            answer = await COMMANDS[what](self, fields)
-        except (InputError, Busy) as error:
-            answer = {"error": str(error) or "too many requests at once"}
+            answer = await command.answer(self, read(command.form, sent))
+        except InputError as error:
+            answer = {"error": str(error)}
         if answer is not None:
             await self._send({"id": number, **answer})
 
-    def _think(self, number: int, thought: Callable[[Visitor, Fields], Awaitable[Answer]], fields: Fields) -> None:
-        if self.thought:
-            self.thought.cancel()
-        self.thought = asyncio.create_task(self._thought(number, thought, fields))
-
-    async def _thought(self, number: int, thought: Callable[..., Awaitable[Answer]], fields: Fields) -> None:
+    async def _thought(self, number: int | None, command: Command, sent: Values) -> None:
         try:
-            await self._send({"id": number, **await thought(self, fields)})
-        except (InputError, Busy) as error:
-            await self._send({"id": number, "error": str(error) or "too many requests at once"})
+            await self._send({"id": number, **(await command.answer(self, read(command.form, sent)) or {})})
+        except InputError as error:
+            await self._send({"id": number, "error": str(error)})
         except asyncio.CancelledError:
             with contextlib.suppress(Gone):
                 await self._send({"id": number, "error": "a newer question took its place"})
@@ -136,34 +132,28 @@ class Visitor:
 
     # What may be asked.
 
-    async def new(self, fields: Fields) -> Answer:
+    async def new(self, fields: Values) -> Answer:
         """`play.new`."""
-        game = fields.choice("game", games.names())
-        seed = None if fields.data.get("seed") is None else fields.seed(0)
-        board = fields.maybe_text("board", BOARD_CHARACTERS)
-        return await self.server.movers.run(self.queue, lambda: self.session.open(game, seed, board))
+        game, number, start = fields["game"], fields["seed"], fields["board"]
+        return await self.server.movers.run(self.queue, lambda: self.session.open(game, number, start))
 
-    async def resume(self, fields: Fields) -> Answer:
+    async def resume(self, fields: Values) -> Answer:
         """`play.resume`."""
-        game, seed = fields.choice("game", games.names()), fields.seed(0)
-        board, actions = fields.maybe_text("board", BOARD_CHARACTERS), fields.text("actions", MOST_MOVES)
-        return await self.server.thinkers.run(self.queue, lambda: self.session.open(game, seed, board, actions))
+        return await self.server.thinkers.run(self.queue, lambda: self.session.open(**fields))
 
-    async def move(self, fields: Fields) -> Answer:
+    async def move(self, fields: Values) -> Answer:
         """`play.move`."""
-        action = fields.whole("action", 0, 3)
-        return await self.server.movers.run(self.queue, lambda: self.session.move(action))
+        return await self.server.movers.run(self.queue, lambda: self.session.move(fields["action"]))
 
-    async def read(self, fields: Fields) -> Answer:
+    async def read(self, fields: Values) -> Answer:
         """`play.read`."""
-        game, board = fields.choice("game", games.names()), fields.text("board", BOARD_CHARACTERS)
-        return position(games.get(game).parse(board))
+        return position(games.get(fields["game"]).parse(fields["board"]))
 
-    async def undo(self, fields: Fields) -> Answer:
+    async def undo(self, fields: Values) -> Answer:
         """`play.undo`."""
         return await self.server.movers.run(self.queue, self.session.undo)
 
-    async def ask(self, fields: Fields) -> Answer:
+    async def ask(self, fields: Values) -> Answer:
         """`play.ask`."""
         state = self.session.state
         if state is None or state.over:
@@ -177,42 +167,37 @@ class Visitor:
             "think_ms": 1000 * thought.seconds,
         }
 
-    async def watch(self, fields: Fields) -> Answer:
+    async def watch(self, fields: Values) -> Answer:
         """`watch.start`."""
-        game = fields.choice("game", games.names())
-        seed, speed, paused = (
-            fields.seed(secrets.randbelow(10**6)),
-            fields.number("speed", 0, 1000),
-            fields.flag("paused"),
-        )
+        game, number = fields["game"], fields["seed"]
         player = await self.server.player(self.watcher.queue, game, fields)
-        return self.watcher.start(game, player, seed, speed, paused)
+        number = secrets.randbelow(10**6) if number is None else number
+        return self.watcher.start(game, player, number, fields["speed"], fields["paused"])
 
-    async def control(self, fields: Fields) -> Answer:
+    async def control(self, fields: Values) -> Answer:
         """`watch.control`."""
-        self.watcher.control(fields.number("speed", 0, 1000), fields.flag("paused"))
+        self.watcher.control(fields["speed"], fields["paused"])
         return {}
 
-    async def step(self, fields: Fields) -> Answer:
+    async def step(self, fields: Values) -> Answer:
         """`watch.step`."""
         self.watcher.step()
         return {}
 
-    async def seen(self, fields: Fields) -> None:
+    async def seen(self, fields: Values) -> None:
         """`watch.seen`."""
-        self.watcher.acknowledge(fields.whole("frame", 0, 2**53))
+        self.watcher.acknowledge(fields["frame"])
 
-    async def record(self, fields: Fields) -> Answer:
+    async def record(self, fields: Values) -> Answer:
         """`watch.record`."""
         return self.watcher.record()
 
-    async def demo(self, fields: Fields) -> Answer:
+    async def demo(self, fields: Values) -> Answer:
         """`replay.demo`."""
-        game = fields.choice("game", games.names())
-        player = await self.server.player(self.thought_queue, game, fields)
-        return await play_one(player, game, lambda job: self.server.thinkers.run(self.thought_queue, job))
+        player = await self.server.player(self.thought_queue, fields["game"], fields)
+        return await play_one(player, fields["game"], lambda job: self.server.thinkers.run(self.thought_queue, job))
 
-    async def mistakes(self, fields: Fields) -> Answer:
+    async def mistakes(self, fields: Values) -> Answer:
         """`replay.mistakes`."""
         run = self.server.thinkers.run
         replay = await run(self.thought_queue, lambda: Replay.of(fields))
@@ -225,34 +210,48 @@ class Visitor:
         return {"mistakes": found}
 
 
-COMMANDS: dict[str, Callable[[Visitor, Fields], Awaitable[Answer | None]]] = {
-    "play.new": Visitor.new,
-    "play.resume": Visitor.resume,
-    "play.move": Visitor.move,
-    "play.undo": Visitor.undo,
-    "play.read": Visitor.read,
-    "watch.start": Visitor.watch,
-    "watch.control": Visitor.control,
-    "watch.step": Visitor.step,
-    "watch.seen": Visitor.seen,
-    "watch.record": Visitor.record,
+class Command(NamedTuple):
+    """What may be asked: who answers, what is sent with it, and whether it takes a thought."""
+
+    answer: Callable[[Visitor, Values], Awaitable[Answer | None]]
+    form: Form = MappingProxyType({})
+    thinks: bool = False
+
+
+COMMANDS = {
+    "play.new": Command(Visitor.new, {"game": GAME, "seed": seed(None), "board": board(None)}),
+    "play.resume": Command(
+        Visitor.resume,
+        {"game": GAME, "seed": seed(), "board": board(None), "actions": Text("Letters.", longest=MOST_MOVES)},
+    ),
+    "play.move": Command(Visitor.move, {"action": Whole("A direction.", high=3)}),
+    "play.undo": Command(Visitor.undo),
+    "play.read": Command(Visitor.read, POSITION),
+    "play.ask": Command(Visitor.ask, PLAYER, thinks=True),
+    "watch.start": Command(Visitor.watch, {"game": GAME, "seed": seed(None), **PLAYER, **SPEED}),
+    "watch.control": Command(Visitor.control, SPEED),
+    "watch.step": Command(Visitor.step),
+    "watch.seen": Command(Visitor.seen, {"frame": Whole("The newest frame that was drawn.")}),
+    "watch.record": Command(Visitor.record),
+    "replay.demo": Command(Visitor.demo, {"game": GAME, **PLAYER}, thinks=True),
+    "replay.mistakes": Command(Visitor.mistakes, {**RECORDED, **PLAYER}, thinks=True),
 }
-QUESTIONS: dict[str, Callable[[Visitor, Fields], Awaitable[Answer]]] = {
-    "play.ask": Visitor.ask,
-    "replay.demo": Visitor.demo,
-    "replay.mistakes": Visitor.mistakes,
-}
+QUESTION: Form = {"id": Whole("Of the question.", 0), "do": Text("What is asked.", among=lambda: list(COMMANDS))}
 
 
 async def socket(websocket: WebSocket) -> None:
-    """Let a visitor in, unless the server has as many as it takes."""
+    """Let a visitor in, unless the server has as many as it takes, half of them from this address."""
     server: ServerState = websocket.app.state.server
-    if server.visitors >= server.settings.visitors:
+    address = caller(websocket.client.host if websocket.client else "unknown")
+    most, visitors = server.settings.visitors, server.visitors
+    if visitors.total() >= most or visitors[address] >= (most + 1) // 2:
         await websocket.close(1013, "too many visitors")
         return
-    server.visitors += 1
+    visitors[address] += 1
     try:
         await websocket.accept()
-        await Visitor(server, websocket).serve()
+        await Visitor(server, websocket, address).serve()
     finally:
-        server.visitors -= 1
+        visitors[address] -= 1
+        if not visitors[address]:
+            del visitors[address]

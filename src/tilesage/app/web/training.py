@@ -1,139 +1,276 @@
-"""Trainings started from the page: each is the command `tilesage train` in a process of its own.
+"""What the page lets people do with runs: start one, stop it, let it play, delete it.
 
-The page chooses from a form; nothing it sends becomes a path or a word of the command without being checked here.
-Stopping is Ctrl-C, on which the trainer saves everything.
+Each training is a process of its own (learner.py), which outlives the server: whoever holds the lock of a run folder
+is seen and stopped, also if a command started it, or the server before this one. Nothing that is sent becomes a path:
+a new name is made of a few characters, and an old one is looked up.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import re
+import json
+import os
+import shutil
 import signal
+import subprocess
 import sys
-from dataclasses import dataclass
-from typing import Any
+import tempfile
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
 
 from tilesage import games
-from tilesage.app.web.fields import Fields
+from tilesage.app.web.fields import SENT, Field, Flag, Form, Number, Text, Values, Whole
+from tilesage.app.web.forms import SEEDS
 from tilesage.app.web.library import Library
+from tilesage.app.web.players import check_agent
 from tilesage.app.web.settings import Settings
 from tilesage.core.errors import InputError
+from tilesage.core.processors import processors
 from tilesage.learning import registry
+from tilesage.learning.config import TrainConfig, rules_in
+from tilesage.learning.recipes import presets
+from tilesage.learning.runs import owner_of
 from tilesage.networks.patterns import NAMES, NOTES, parse_network
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
-NETWORK = re.compile(r"[A-Za-z0-9+,]{1,60}")
-LONGEST = 24 * 3600
-STOP_SECONDS = 20.0
-TAIL = 4000  # characters of the trainer's last words that are kept
+LONGEST = 24 * 3600  # seconds
+SOON, BLOCK = 900, 500  # runs as short as this many seconds have a point of their curve so often, in games
+TAIL = 4000  # characters of the learner's last words that are read
+PLAIN = TrainConfig()
+NETWORK = "[A-Za-z0-9+,]{1,60}"
+
+
+def _tiles(about: str, otherwise: str) -> Field:
+    return Text(about, otherwise, "8192", longest=40, pattern="[0-9, ]*")
+
+
+RUN: Form = {"name": Text("The name of a run.", example="first", longest=255)}
+TRAINING: Form = {
+    "name": Text(
+        "a name is made of letters, digits, - and _, such as first-run",
+        example="first-run",
+        longest=40,
+        pattern="[A-Za-z0-9][A-Za-z0-9_-]{0,39}",
+    ),
+    "game": Text("A game.", games.DEFAULT_GAME, among=games.names),
+    "network": Text(
+        f"one of {', '.join(NAMES)}, or patterns such as 012345,456789", PLAIN.network, "4x6", pattern=NETWORK
+    ),
+    "rule": Text("The rule of learning.", PLAIN.rule, among=registry.names),
+    "rate": Text("A rate, or a schedule such as 0.5>0.01.", PLAIN.rate, "1", pattern="[0-9.,@>e-]*"),
+    "phases": Text("rule:rate:share, one after another.", PLAIN.phases, longest=200, pattern="[a-z0-9.,:@>-]*"),
+    "decay": Number("λ of TD(λ) and TC(λ).", PLAIN.decay, 0.5),
+    "optimism": Number("What every position is worth before anything is learnt.", PLAIN.optimism, high=1e9),
+    "stages": _tiles("tiles such as 8192,16384, from which on other tables are learnt", PLAIN.stages),
+    "start": Text("Where games begin.", PLAIN.start, among=lambda: ["fresh", "ahead"]),
+    "fold": _tiles("a tile such as 8192, from which on boards are seen at a smaller scale", PLAIN.fold),
+    "by_age": Flag("What is usual so far into a game is learnt apart."),
+    "by_hint": Flag("Threes!: other tables for each hint."),
+    "turned": Flag("With by_hint: boards are turned so that the slide goes left.", PLAIN.turned),
+    "direction": Text(
+        "forward, or from the end of each game.", PLAIN.direction, among=lambda: ["forward", "backward"]
+    ),
+    "seconds": Whole("How long.", 60, 60, low=1, high=LONGEST),
+    "threads": Whole("Threads that learn together.", 1, 2, low=1, high=64),
+    "seed": Whole("The seed of chance.", PLAIN.seed, 1, high=SEEDS - 1),
+}
+EVALUATION_OF: Form = {
+    **RUN,
+    "agent": Text("Who plays with the run's model.", "greedy", "greedy", longest=40),
+    "games": Whole("How many games.", 100, 100, low=1, high=100_000),
+}
 
 
 @dataclass
-class Training:
-    """A running process and its last words."""
+class Job:
+    """A learner that was given its task, and the file of its last words."""
 
-    name: str
-    process: asyncio.subprocess.Process
-    words: str = ""
-    stopping: bool = False
+    process: subprocess.Popen[str]
+    errors: IO[str]
+
+    def last_words(self) -> str:
+        """Why it failed, in one line."""
+        self.errors.seek(max(0, self.errors.seek(0, os.SEEK_END) - TAIL))
+        lines = [line.strip() for line in self.errors.read().splitlines() if line.strip()]
+        return lines[-1][:300] if lines else f"it ended with status {self.process.returncode}"
 
 
 class Trainings:
-    """Those started from this page; others are seen by their run folders only."""
+    """All that this server has started; what others have started is seen by their run folders."""
 
     def __init__(self, settings: Settings, library: Library) -> None:
         self.settings, self.library = settings, library
-        self.running: dict[str, Training] = {}
+        self.jobs: dict[tuple[str, str], Job] = {}  # (task, run)
         self.failed: dict[str, str] = {}
-        self.tasks: set[asyncio.Task[None]] = set()
-        self.starting = asyncio.Lock()  # a process takes a while to start, in which two would find the place free
+        self.stopping: set[str] = set()
+        self.spare: Job | None = None  # a learner that waits for its task
+        self.lock = threading.RLock()
 
     def choices(self) -> dict[str, Any]:
         """What the form of the page offers."""
-        return {"allowed": self.settings.trainings > 0, "networks": NOTES, "rules": registry.names()}
+        return {
+            "allowed": self.settings.most_trainings > 0,
+            "networks": NOTES,
+            "rules": registry.names(),
+            "threads": processors(),
+            "plain": {name: field.otherwise for name, field in TRAINING.items() if field.otherwise is not SENT},
+            "presets": [asdict(row) for game in games.names() for row in presets(game)],
+        }
 
-    async def start(self, fields: Fields) -> dict[str, Any]:
+    def told(self) -> dict[str, Any]:
+        """The runs and where they stand. Whoever looks may start one soon: a learner is made ready."""
+        with self.lock:
+            self._count()
+            if self.settings.most_trainings and self.spare is None:
+                self.spare = _launched()
+        runs, skipped = self.library.described()
+        for run in runs:
+            run["state"] = self._state(run)
+        begun = {run["name"] for run in runs}
+        starting = [name for task, name in self.jobs if task == "train" and name not in begun]
+        return {"runs": runs, "skipped": skipped, "failed": self.failed, "starting": starting}
+
+    def _state(self, run: dict[str, Any]) -> str:
+        name = run["name"]
+        if run.pop("learning"):
+            return "stopping" if name in self.stopping else "learning"
+        self.stopping.discard(name)
+        if ("evaluate", name) in self.jobs:
+            return "playing"
+        return "done" if run["done"] >= 1 else "stopped"
+
+    def start(self, fields: Values) -> dict[str, Any]:
         """Start the training of the form."""
-        if self.settings.trainings <= 0:
-            raise InputError("this server does not start trainings")
-        name, words = self._command(fields)
-        async with self.starting:
-            self._check_place(name)
-            training = self.running[name] = Training(name, await self._launch(name, words))
-            self.failed.pop(name, None)
-            task = asyncio.create_task(self._follow(training))
-            self.tasks.add(task)
-            task.add_done_callback(self.tasks.discard)
+        name = fields.pop("name")
+        words = self._checked(fields)
+        with self.lock:
+            self._count()
+            running = [run for task, run in self.jobs if task == "train"]
+            if len(running) >= self.settings.most_trainings:
+                raise InputError(f"a training is running already ({', '.join(running)}): stop it first")
+            if name in running or (self.settings.runs / name / "run.toml").exists():
+                raise InputError(f"there is a run called {name} already: choose another name")
+            try:
+                self.settings.runs.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(f"the folder of the runs cannot be made: {error.strerror}") from None
+            self._give("train", name, self.settings.runs / name, settings=words)
         return {"name": name}
 
-    def _check_place(self, name: str) -> None:
-        if len(self.running) >= self.settings.trainings:
-            busy = ", ".join(self.running)
-            raise InputError(f"a training is running already ({busy}): stop it first")
-        if name in self.running or self.library.has_run(name):  # one that has just begun has no folder yet
-            raise InputError(f"there is a run called {name} already: choose another name")
+    def _checked(self, settings: Values) -> Values:
+        """The settings, if they make a training; no rule is imported for a visitor."""
+        unknown = rules_in(settings) - set(registry.names())
+        if unknown:
+            raise InputError(f"a rule is one of {', '.join(registry.names())}, not {', '.join(unknown)}")
+        parse_network(settings["network"])
+        settings |= {"block": BLOCK if settings["seconds"] <= SOON else PLAIN.block}
+        try:
+            TrainConfig(**settings)
+        except InputError as mistake:
+            raise InputError(str(mistake).replace("--", "")) from None
+        return settings
 
-    async def _launch(self, name: str, words: list[str]) -> asyncio.subprocess.Process:
-        self.settings.runs.mkdir(parents=True, exist_ok=True)
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tilesage", "train", *words, "--out", str(self.settings.runs / name)),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C of the server is passed on by `close`, once
-        )
+    def evaluate(self, fields: Values) -> dict[str, Any]:
+        """Let the model of a run play, one run at a time."""
+        run, agent = self.library.run(fields["name"]), check_agent(fields["agent"], self.settings.think_seconds)
+        with self.lock:
+            self._count()
+            if any(task == "evaluate" for task, _ in self.jobs):
+                raise InputError("an evaluation is running already: wait for it, or stop it")
+            words = {"agent": agent, "games": fields["games"], "threads": processors()}
+            self._give("evaluate", run.name, run.folder, **words)
+        return {"name": run.name}
 
-    def _command(self, fields: Fields) -> tuple[str, list[str]]:
-        name = fields.text("name", 40)
-        if not NAME.fullmatch(name):
-            raise InputError("a name is made of letters, digits, - and _, such as first-run")
-        network = fields.text("network", 60, "4x6")
-        if not NETWORK.fullmatch(network):
-            raise InputError(f"network must be one of {', '.join(NAMES)}, or patterns such as 012345,456789")
-        parse_network(network)
-        words = [fields.choice("game", games.names(), games.DEFAULT_GAME), "--recipe", "plain", "--network", network]
-        words += ["--rule", fields.choice("rule", registry.names(), registry.DEFAULT)]
-        for flag, low, high, otherwise in (("seconds", 1, LONGEST, 60), ("threads", 1, 64, 1), ("seed", 0, 2**53, 1)):
-            words += [f"--{flag}", str(fields.whole(flag, low, high, otherwise))]
-        words += ["--decay", f"{fields.number('decay', 0, 1, 0.5):g}"]
-        return name, words
+    def stop(self, fields: Values) -> dict[str, Any]:
+        """Interrupt whatever is at work on a run, wherever it was started: a training saves everything."""
+        name = fields["name"]
+        with self.lock:
+            self._count()
+            numbers = {job.process.pid for (_, run), job in self.jobs.items() if run == name}
+            if not numbers:
+                numbers = {number for number in (owner_of(self.library.run(name).folder),) if number}
+            if not numbers:
+                raise InputError(f"nothing is at work on {name}")
+            for number in numbers:
+                _interrupt(number)
+            self.stopping.add(name)
+        return {"name": name}
 
-    async def _follow(self, training: Training) -> None:
-        assert training.process.stderr is not None
-        while chunk := await training.process.stderr.read(4096):
-            training.words = (training.words + chunk.decode("utf-8", "replace"))[-TAIL:]
-        code = await training.process.wait()
-        del self.running[training.name]  # its own: a name that runs is not given twice
-        if code not in (0, 130, -signal.SIGINT) and not training.stopping:
-            self.failed[training.name] = self._last_words(training.words) or f"the training ended with status {code}"
+    def delete(self, fields: Values) -> dict[str, Any]:
+        """Remove a run with all its files, unless something is at work on it; or the trace of one that failed."""
+        name = fields["name"]
+        with self.lock:
+            self._count()
+            if any(run == name for _, run in self.jobs):
+                raise InputError(f"{name} is at work: stop it first")
+            if self.failed.pop(name, None) and not (self.settings.runs / name).exists():
+                return {"name": name}
+            folder = self.library.run(name).folder
+            if owner_of(folder) is not None:
+                raise InputError(f"{name} is at work: stop it first")
+            gone = folder.with_name(f".{folder.name}.deleted")
+            try:
+                folder.rename(gone)
+            except OSError as error:
+                raise InputError(f"{name} cannot be deleted: {error.strerror}") from None
+            shutil.rmtree(gone, ignore_errors=True)
+        return {"name": name}
 
-    def _last_words(self, words: str) -> str:
-        """The trainer's message without the places on this machine."""
-        lines = [line for line in words.replace("\r", "\n").splitlines() if line.strip()]
-        last = lines[-1].strip()[:300] if lines else ""
-        return last.replace(str(self.settings.runs), "runs").removeprefix("tilesage: ")
+    def close(self) -> None:
+        """End the learner that was never asked; the others go on, and the log says so."""
+        self._count()
+        if self.spare:
+            with self.spare.process, self.spare.errors:
+                self.spare.process.terminate()
+            self.spare = None
+        for (_, name), job in self.jobs.items():
+            print(
+                f"tilesage: {name} goes on without the page; kill -INT {job.process.pid} stops it",
+                file=sys.stderr,
+                flush=True,
+            )
 
-    async def stop(self, fields: Fields) -> dict[str, Any]:
-        """Interrupt a training; it saves everything."""
-        training = self.running.get(fields.text("name", 40))
-        if training is None:
-            raise InputError("no training of this name was started from this page, or it has ended")
-        self._interrupt(training)
-        return {"name": training.name}
+    def _give(self, task: str, name: str, folder: Path, **words: Any) -> None:
+        """Hand a task to the learner that is ready, or to a new one."""
+        if self.spare is None or self.spare.process.poll() is not None:
+            self.spare = _launched()
+        job, self.spare = self.spare, None
+        assert job.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            job.process.stdin.write(json.dumps([task, str(folder), words]) + "\n")
+            job.process.stdin.close()
+        self.jobs[task, name] = job
+        self.failed.pop(name, None)
 
-    def _interrupt(self, training: Training) -> None:
-        training.stopping = True
-        with contextlib.suppress(ProcessLookupError):
-            training.process.send_signal(signal.SIGINT)
+    def _count(self) -> None:
+        """Forget the jobs that have ended, and remember why some failed."""
+        for (task, name), job in list(self.jobs.items()):
+            if job.process.poll() is None:
+                continue
+            del self.jobs[task, name]
+            if job.process.returncode not in (0, 130, -signal.SIGINT):
+                self.failed[name] = job.last_words().replace(str(self.settings.runs), "runs")
+            job.errors.close()
 
-    async def close(self) -> None:
-        """Interrupt all trainings, and end those that take too long."""
-        async with self.starting:  # one that is being started is interrupted too
-            for training in list(self.running.values()):
-                self._interrupt(training)
-        if self.tasks:
-            _, late = await asyncio.wait(self.tasks, timeout=STOP_SECONDS)
-            for training in list(self.running.values()) if late else []:
-                with contextlib.suppress(ProcessLookupError):
-                    training.process.kill()
+
+def _interrupt(number: int) -> None:
+    try:
+        os.kill(number, signal.SIGINT)
+    except ProcessLookupError:
+        return
+    except PermissionError:
+        raise InputError("another user of this machine started it: only they can stop it") from None
+
+
+def _launched() -> Job:
+    errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 (closed when the job is forgotten)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tilesage.app.web.learner"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+        text=True,
+        start_new_session=True,  # Ctrl-C of the server is not theirs
+    )
+    return Job(process, errors)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tilesage.app.web.limits import UNSEEN_FRAMES, Busy, Gone, VisitorQueue, WorkerPool
+from tilesage.app.web.limits import UNSEEN_FRAMES, Gone, VisitorQueue, WorkerPool
 from tilesage.app.web.players import Player
 from tilesage.app.web.session import LETTERS, position, start_state
 from tilesage.core.errors import InputError
@@ -61,8 +61,8 @@ class Watched:
 class Watcher:
     """One visitor's Watch tab: the game that an agent plays there, and how fast it is shown."""
 
-    def __init__(self, pool: WorkerPool, push: Push) -> None:
-        self.pool, self.push, self.queue = pool, push, VisitorQueue()
+    def __init__(self, pool: WorkerPool, push: Push, queue: VisitorQueue) -> None:
+        self.pool, self.push, self.queue = pool, push, queue
         self.watched: Watched | None = None
         self.speed, self.paused, self.steps = 1.0, True, 0
         self.frame = self.seen = 0
@@ -152,8 +152,8 @@ class Watcher:
     async def _failed(self, error: Exception) -> None:
         self.paused, self.steps = True, 0
         told = "the agent stumbled; the server's log says why"
-        if isinstance(error, (InputError, Busy)):
-            told = str(error) or "too many requests at once"
+        if isinstance(error, InputError):
+            told = str(error)
         else:
             log.error("an agent failed", exc_info=error)
         await self.push({"push": "watch.failed", "error": told})

@@ -114,9 +114,8 @@ function rows(told) {
 }
 
 function row(name, run, told) {
-  const { settings, last, age } = run.told;
-  const mine = name in told.running;
-  const alive = mine || (last && age < 15 && !last.done);
+  const { settings, last, state } = run.told;
+  const alive = state === "learning" || state === "stopping" || state === "playing";
   const box = make("input", { type: "checkbox", "data-key": `see ${name}`, "aria-label": `Draw ${name}` });
   box.checked = run.chosen;
   box.addEventListener("change", () => { run.chosen = box.checked; store.set(`learn.${name}`, box.checked); draw(); look(); });
@@ -124,9 +123,9 @@ function row(name, run, told) {
   label.style.setProperty("--curve", curveColour(run.number));
   const about = [settings.game, settings.network, settings.rule && String(settings.rule).toUpperCase()].filter(Boolean).join(" · ");
   const reach = reached(run, last);
-  const stop = mine
-    ? make("button", { class: "button small", "data-key": `stop ${name}`, "aria-label": `Stop ${name}`, onclick: () => api("/api/trainings/stop", { name }).then(look, oops) }, told.running[name] ? "Stopping" : "Stop")
-    : alive ? make("span", { class: "live" }, "live") : "";
+  const stop = alive && lab.training.allowed
+    ? make("button", { class: "button small", "data-key": `stop ${name}`, "aria-label": `Stop ${name}`, onclick: () => api(`/api/runs/${encodeURIComponent(name)}/stop`, {}).then(look, oops) }, state === "stopping" ? "Stopping" : "Stop")
+    : alive ? make("span", { class: "live" }, state) : "";
   const cell = (text, kind = "num") => make("td", { class: kind }, text);
   return make("tr", {}, cell(label, ""), cell(about, "settings only-wide"), cell(last ? compact(last.games ?? 0) : "–"),
     cell(last && typeof last.mean === "number" ? number(last.mean) : "–"), cell(typeof reach === "number" ? percent(reach) : "–"),

@@ -1,0 +1,81 @@
+"""The fields of all that a visitor can send, and the shapes of what is answered: each is written down once, here."""
+
+from __future__ import annotations
+
+from tilesage import games
+from tilesage.app.web.fields import SENT, Field, Flag, Form, Number, Schema, Text, Whole
+from tilesage.app.web.limits import BOARD_CHARACTERS, MOST_MOVES, RECORDS_BYTES
+from tilesage.games.board import ACTIONS
+
+SEEDS = 2**63
+EXAMPLE = "2 4 8 16 0 0 2 4 0 0 0 2 0 0 0 0"
+GAME = Text("A game.", among=games.names)
+
+
+def board(otherwise: object = SENT) -> Field:
+    """A position as a text."""
+    about = "A position: sixteen tile numbers, or four rows of indices; in Threes! also hint=1."
+    return Text(about, otherwise, EXAMPLE, longest=BOARD_CHARACTERS)
+
+
+def seed(otherwise: object = SENT) -> Field:
+    """A seed of chance."""
+    return Whole("The seed of chance.", otherwise, 1, high=SEEDS - 1)
+
+
+PLAYER: Form = {
+    "agent": Text(
+        "best, greedy, expectimax:2, expectimax:200ms, mcts:400, rollouts:100 …", "best", "best", longest=40
+    ),
+    "model": Text("A name of /api/models; empty for the built-in one of the game.", "", longest=200),
+}
+POSITION: Form = {"game": GAME, "board": board()}
+RECORDED: Form = {
+    "record": Text("One line of a records file; or else game, seed, board and actions.", None, longest=RECORDS_BYTES),
+    "game": Text("A game.", None, among=games.names),
+    "seed": seed(0),
+    "board": board(None),
+    "actions": Text("Letters U R D L from the start that the seed gives.", None, "LDLD", longest=MOST_MOVES),
+}
+SPEED: Form = {"speed": Number("Moves a second; 0 is as fast as it goes.", high=1000), "paused": Flag()}
+
+
+def an_object(required: str, **properties: Schema) -> Schema:
+    """The shape of an answer; the names of `required` are always there."""
+    return {"type": "object", "required": required.split(), "properties": properties}
+
+
+WHOLE: Schema = {"type": "integer"}
+WORDS: Schema = {"type": "string"}
+LIST: Schema = {"type": "array"}
+VALUES: Schema = {
+    "type": "array",
+    "items": {"type": ["number", "null"]},
+    "minItems": 4,
+    "maxItems": 4,
+    "description": "Of up, right, down, left, what the agent compares them by; null where not legal, or no opinion.",
+}
+POSITION_TOLD = an_object(
+    "game cells score moves largest legal over hint text",
+    game=WORDS,
+    cells={"type": "array", "items": WHOLE, "minItems": 16, "maxItems": 16},
+    score=WHOLE,
+    moves=WHOLE,
+    largest=WHOLE,
+    legal={"type": "array", "items": WHOLE},
+    over={"type": "boolean"},
+    hint={"type": ["array", "null"], "items": WHOLE},
+    text=WORDS,
+)
+HINT_TOLD = an_object(
+    "game agent model values best action think_ms",
+    game=WORDS,
+    agent=WORDS,
+    model={**WORDS, "description": "The one that was asked for; empty if the agent reads none."},
+    values=VALUES,
+    best=WHOLE,
+    action={"type": "string", "enum": list(ACTIONS)},
+    think_ms={"type": "number"},
+)
+REPLAY_TOLD = an_object("game positions actions scores", game=WORDS, positions=LIST, actions=WORDS, scores=LIST)
+ERROR_TOLD = an_object("error", error=WORDS)
