@@ -3,57 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
-from tilesage.cli.flags import MaybePath, MaybeText, say, write_json
+from tilesage.cli.flags import MaybePath, MaybeText, MaybeWhole, say, write_json
 from tilesage.core.errors import InputError
 from tilesage.core.files import written
 from tilesage.core.processors import processors
-from tilesage.reports import find_report
+from tilesage.reports import NAMES, find_report
+from tilesage.reports.page import all_cells, page_of
 from tilesage.reports.report import Report, Scale
-from tilesage.reports.steps import Experiment, Step, is_wanted
+from tilesage.reports.steps import Done, Experiment, Step, is_wanted
 
 
 @dataclass
 class Command:
-    """Do one of the five reports again: train, test, judge, and write a page with our figures beside the reported.
+    """Do one of the five reports again: train, test, judge, and write a page with every figure beside the reported.
 
-    What is finished is skipped and what was interrupted goes on, so the command can be stopped and given again.
+    What is finished is skipped and what was interrupted goes on, so the command can be stopped and given again. At
+    full scale it goes on from the figures in docs/results/data.
 
     examples:
       tilesage reproduce D1
       tilesage reproduce D4 --scale full
       tilesage reproduce D1 --watch
       tilesage reproduce D2 --scale full --only group0-0.1
+      tilesage reproduce all --scale full --write
     """
 
-    # D0, D1, D2, D3 or D4.
+    # D0, D1, D2, D3 or D4, or all.
     name: tyro.conf.Positional[str]
-    # quick: minutes for everything; full: the report's number of games.
+    # quick: two minutes for everything; full: the report's number of games.
     scale: Literal["quick", "full"] = "quick"
-    # The folder of the experiment; by default runs/NAME-SCALE.
+    # The folder for networks and records; by default runs/NAME-SCALE.
     out: MaybePath = None
+    # The folder for figures; by default docs/results/data/NAME at full scale, that of --out at quick scale.
+    data: MaybePath = None
     # The page to write; by default docs/results/NAME.md at full scale, NAME.md in the folder at quick scale.
     page: MaybePath = None
-    # Where networks learn.
+    # cuda: also the rows that learn on a GPU.
     device: Literal["cpu", "cuda"] = "cpu"
     # How many threads learn and play.
     threads: int = processors()
-    # The seed of all steps.
-    seed: int = 1
+    # Only this seed; by default all that a row has.
+    seed: MaybeWhole = None
     # Run only the steps whose names begin with one of these words; --list shows the names.
     only: Annotated[tuple[str, ...], tyro.conf.arg(metavar="STEP")] = ()
     # Show the steps and what is done of them, and run nothing.
     list: bool = False
     # Write the page from what is done, and run nothing.
     write: bool = False
-    # Run the steps and write no page (it can be written later, elsewhere, with --write).
-    steps_only: bool = False
-    # Remove the weights of a run once its test is done (D2 at full scale makes eight runs).
+    # Remove the weights of a run once its row is done.
     slim: bool = False
     # D1: first see a game, one move a second (q goes on).
     watch: bool = False
@@ -65,52 +68,60 @@ class Command:
 
 def run(command: Command) -> int:
     """Do the steps that are not done yet, and write the page."""
-    from tilesage.cli import main
-
-    report = find_report(command.name)
     if command.threads < 1:
         raise InputError("--threads is a whole number from 1 on")
-    if command.watch and report.name != "D1":
-        raise InputError("--watch goes with D1; for the others: tilesage watch RUN")
-    scale = Scale(command.scale, command.device, command.threads, command.seed)
+    if command.name.lower() == "all":
+        if command.out or command.data or command.page or command.only or command.watch:
+            raise InputError("all: leave out --out, --data, --page, --only and --watch, which are for one report")
+        found = [(report, _one(command, report)) for report in map(find_report, NAMES)]
+        if not command.list and command.scale == "full":
+            with written(Path("docs/results/cells.md"), text=True) as file:
+                file.write(all_cells(found))
+        figures = {f"{report.name}/{name}": one.__dict__ for report, done in found for name, one in done.items()}
+    else:
+        report = find_report(command.name)
+        if command.watch and report.name != "D1":
+            raise InputError("--watch goes with D1; for the others: tilesage watch RUN")
+        figures = {name: one.__dict__ for name, one in _one(command, report).items()}
+    write_json(figures, command.json)
+    return 0
+
+
+def _one(command: Command, report: Report) -> dict[str, Done]:
+    """Run what is missing of one report, and write its page."""
+    from tilesage.cli import main
+
+    scale = Scale(command.scale, command.threads, command.seed, command.device == "cuda")
     folder = command.out or Path("runs") / f"{report.name}-{scale.name}"
+    kept = Path("docs/results/data") / report.name if scale.name == "full" else folder
     steps = report.steps(scale)
-    experiment = Experiment(folder, main, _tell(command), command.commit, command.device, command.slim)
+    experiment = Experiment(folder, command.data or kept, main, _tell(command), command.commit, command.slim)
     experiment.look(steps)
     _check_names(command.only, [step.name for step in steps])
     if command.list:
-        return show(command, steps, experiment)
+        show(command, steps, experiment)
+        return experiment.done
     if command.watch:
-        main(["watch", "--agent", "mcts:d1", "--seed", str(command.seed)])
+        main(["watch", "--agent", "mcts:d1", "--seed", str(command.seed or 1)])
     if not command.write:
         experiment.perform(steps, command.only)
-    write_json({name: done.__dict__ for name, done in experiment.done.items()}, command.json)
-    where = folder if command.steps_only else write_page(command, report, experiment, scale)
-    _tell(command)(f"{where}: {len(experiment.done)} of {len(steps)} steps are done")
-    return 0
-
-
-def show(command: Command, steps: Sequence[Step], experiment: Experiment) -> int:
-    """The steps, and which of them are done."""
-    chosen = [step for step in steps if is_wanted(step.name, command.only)]
-    found = [
-        {"step": step.name, "done": step.name in experiment.done, "command": experiment.command(step)}
-        for step in chosen
-    ]
-    if write_json({"steps": found}, command.json):
-        for step in chosen:
-            say(f"{'done   ' if step.name in experiment.done else 'missing'} {step.name}: {experiment.command(step)}")
-    return 0
-
-
-def write_page(command: Command, report: Report, experiment: Experiment, scale: Scale) -> Path:
-    """Write the page about the experiment; returns its path."""
-    page = command.page or (Path("docs/results") if scale.full else experiment.folder) / f"{report.name}.md"
+    every = report.steps(replace(scale, cuda=True, seed=None))  # what others ran on a GPU stands on the page, too
+    experiment.look(every)
+    page = command.page or (Path("docs/results") if scale.name == "full" else folder) / f"{report.name}.md"
+    text = page_of(report, experiment, scale, page.parent)
     page.parent.mkdir(parents=True, exist_ok=True)
-    text = report.page(experiment, scale, page.parent)
     with written(page, text=True) as file:
         file.write(text)
-    return page
+    _tell(command)(f"{page}: {len(experiment.done)} of {len(every)} steps are done")
+    return experiment.done
+
+
+def show(command: Command, steps: Sequence[Step], experiment: Experiment) -> None:
+    """The steps, and which of them are done."""
+    for step in steps:
+        if is_wanted(step.name, command.only):
+            word = "done   " if step.name in experiment.done else "missing"
+            _tell(command)(f"{word} {step.name}: {experiment.command(step)}")
 
 
 def _tell(command: Command) -> Callable[[str], None]:

@@ -1,7 +1,9 @@
-"""The five reports, each as a list of commands and a page that puts our figures beside the reported ones."""
+"""The five reports that this project makes real, each as a file of data: its method, its figures, its commands.
 
-from __future__ import annotations
+Comes in: the name of a report. Goes out: steps that ran, their figures as small files, a page with a verdict for
+every reported figure. report.py reads the data, steps.py runs, cells.py judges, page.py and drawings.py draw.
+"""
 
-from tilesage.reports.report import Report, find_report, names
+from tilesage.reports.report import NAMES, find_report
 
-__all__ = ["Report", "find_report", "names"]
+__all__ = ["NAMES", "find_report"]

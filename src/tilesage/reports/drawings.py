@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tilesage.reports.page import Reported, reach_of
-from tilesage.reports.steps import Done
+from tilesage.reports import cells
+from tilesage.reports.report import Report
+from tilesage.reports.steps import Experiment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,48 +17,54 @@ COLOURS = ("#9a9a9a", "#d9772b", "#2f7fb8", "#4c9a4a", "#8a5fb0", "#b5475b", "#3
 SIZE, DOTS = (7.0, 3.4), 110
 
 
-def reach_bars(path: Path, reported: Reported, ours: Mapping[str, Done | None], tiles: Sequence[int]) -> str:
-    """A group of bars a tile: the share of games that reached it. Returns the line of Markdown that shows it."""
-    groups: dict[str, list[float]] = {"reported": [reported.reach.get(tile, 0.0) for tile in tiles]}
-    groups |= {label: [reach_of(done, tile) for tile in tiles] for label, done in ours.items() if done is not None}
+def pictures_of(report: Report, experiment: Experiment, folder: Path) -> list[str]:
+    """Draw what the report has figures for; returns the lines of Markdown that show it."""
+    done = experiment.done
+    found = []
+    for curve in report.data.get("curves", ()):
+        lines = {}
+        for row in curve["rows"]:
+            learnt = done.get(f"{row}-1.learn") or next(
+                (one for name, one in done.items() if name.startswith(f"{row}-") and name.endswith(".learn")), None
+            )
+            if learnt and len(learnt.figures.get("curve", ())) > 1:
+                lines[report.rows[row]["label"]] = learnt.figures["curve"]
+        if lines:
+            found.append(learning_curve(folder / f"{curve['file']}.png", lines, curve["field"], curve["label"]))
+    bars = reach_bars(folder / f"{report.name}-tiles.png", report, cells.judged_row(report, done), experiment)
+    return [*found, bars]
+
+
+def reach_bars(path: Path, report: Report, row: str, experiment: Experiment) -> str:
+    """A pair of bars a tile: the share of games that reached it."""
+    shown = [cell for cell in cells.cells_of(report, row, experiment.done) if cell.ours and cell.name.isdigit()]
+    if not shown:
+        return ""
     axes = _canvas("share of games, %")
-    width = 0.8 / len(groups)
-    for k, (label, shares) in enumerate(groups.items()):
-        places = [i + (k - (len(groups) - 1) / 2) * width for i in range(len(tiles))]
-        axes.bar(places, shares, width * 0.92, label=label, color=COLOURS[k % len(COLOURS)])
-    axes.set_xticks(range(len(tiles)), [str(tile) for tile in tiles])
+    for k, (label, shares) in enumerate(
+        (("reported", [cell.reported.value for cell in shown]), ("ours", [c.ours.value for c in shown if c.ours]))
+    ):
+        axes.bar([i + 0.4 * k - 0.2 for i in range(len(shown))], shares, 0.37, label=label, color=COLOURS[k])
+    axes.set_xticks(range(len(shown)), [cell.name for cell in shown])
     axes.set_xlabel("largest tile at least")
     axes.legend(frameon=False, fontsize=8)
     return _save(axes, path, "How many games reach each tile")
 
 
-def learning_curve(path: Path, runs: Mapping[str, Path], field: str, label: str) -> str:
-    """One line a run: `field` of its metrics (see `curve_of`) against training games. Empty when no run has begun."""
-    curves = {name: curve_of(folder, field) for name, folder in runs.items()}
-    curves = {name: points for name, points in curves.items() if len(points) > 1}
-    if not curves:
-        return ""
+def learning_curve(path: Path, lines: Mapping[str, Sequence[Mapping[str, Any]]], field: str, label: str) -> str:
+    """One line a row: mean, max, or the share of games that reached a tile, against training games."""
     axes = _canvas(label)
-    for k, (name, points) in enumerate(curves.items()):
-        games, values = zip(*points, strict=True)
-        axes.plot(games, values, label=name, color=COLOURS[(k + 1) % len(COLOURS)], linewidth=1.3)
+    for k, (name, points) in enumerate(lines.items()):
+        values = [100 * p["reach"].get(field, 0.0) if field.isdigit() else p[field] for p in points]
+        colour = COLOURS[(k + 1) % len(COLOURS)]
+        axes.plot([p["games"] for p in points], values, label=name, color=colour, linewidth=1.3)
     axes.set_xlabel("training games")
     axes.set_ylim(bottom=0)
-    if len(curves) > 1:
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_major_formatter("{x:,.0f}")
+    if len(lines) > 1:
         axes.legend(frameon=False, fontsize=8)
     return _save(axes, path, label.capitalize())
-
-
-def curve_of(folder: Path, field: str) -> list[tuple[float, float]]:
-    """(games, value) pairs of a run: `mean`, `max`, or for a tile the percentage of games that reached it."""
-    if not (folder / "metrics.jsonl").exists():
-        return []
-    from tilesage.learning.runs import read_metrics
-
-    lines = read_metrics(folder)
-    if field.isdigit():
-        return [(line["games"], 100 * line["reach"].get(field, 0.0)) for line in lines]
-    return [(line["games"], line[field]) for line in lines]
 
 
 def _canvas(label: str) -> Axes:

@@ -1,86 +1,109 @@
-"""What a report is, and which there are."""
+"""What a report is: its figures, and the commands that do it again, from a file of data beside this one.
+
+`D0.toml` … `D4.toml` hold the text of a page, the figures as reported, and rows. A row is one network or player: the
+command that learns, the one that tests, the one that judges, and how many seeds it has at full scale. Here rows
+become steps; steps.py runs them, page.py draws the page.
+"""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from tilesage.core.errors import InputError
-from tilesage.reports.page import how_it_was_made
-from tilesage.reports.steps import Experiment, Step
+from tilesage.reports.steps import Step
 
 NAMES = ("D0", "D1", "D2", "D3", "D4")
-GAMES_A_SLOT = 200
+SCALES = ("full", "quick", "tiny")  # the places in a list of sizes; tiny is for the tests
+POINTS = 500  # of a learning curve
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How large an experiment is, and on what it runs."""
+    """How large an experiment is, and what of the machine it takes."""
 
-    name: str = "quick"  # quick, full, or tiny for the tests
-    device: str = "cpu"
+    name: str = "quick"
     threads: int = 2
-    seed: int = 1
+    seed: int | None = None  # only this one; by default as many as a row has at full scale, otherwise the first
+    cuda: bool = False  # rows that learn on a GPU, too
 
-    @property
-    def full(self) -> bool:
-        """Is it the scale of the report itself?"""
-        return self.name == "full"
+    def pick(self, sizes: int | Sequence[int]) -> int:
+        """The size for this scale, of [full, quick, tiny]."""
+        return sizes if isinstance(sizes, int) else sizes[SCALES.index(self.name)]
 
-    def pick(self, quick: int, full: int) -> str:
-        """A number of games."""
-        return str(full if self.full else quick if self.name == "quick" else max(2, quick // 20))
-
-    def training(self, games: str) -> tuple[str, ...]:
-        """What every training gets: its games, points of the curve, where it runs; no mean: no report had it."""
-        block = max(1000, int(games) // 500) if self.full else max(1, int(games) // 20)
-        points: tuple[str, ...] = () if block == 1000 else ("--block", str(block))
-        on: tuple[str, ...] = ("--threads", str(self.threads))
-        if self.device == "cuda":
-            points = ("--block", str(max(1, block // 50)))  # the GPU counts in blocks of fifty
-            on = ("--device", "cuda", "--flight", str(_games_in_flight(int(games))))
-        return ("--games", games, *points, *on, "--no-average", "--seed", str(self.seed))
-
-
-def _games_in_flight(games: int) -> int:
-    """A power of two: enough to be fast, and few enough that each slot plays many games, one after another."""
-    return 1 << max(10, min(15, (games // GAMES_A_SLOT).bit_length() - 1))
+    def seeds(self, row: Mapping[str, Any]) -> Sequence[int]:
+        """The seeds of a row."""
+        if self.seed is not None:
+            return (self.seed,)
+        return range(1, 1 + (row.get("seeds", 1) if self.name == "full" else 1))
 
 
 @dataclass(frozen=True)
 class Report:
-    """One of the five: what it did, as steps, and what became of it, as a page."""
+    """One of the five."""
 
     name: str
-    title: str
-    about: str  # what the report did and how we do it, in Markdown
-    steps: Callable[[Scale], Sequence[Step]]
-    results: Callable[[Experiment, Path], str]  # the tables; draws pictures into a folder beside the page
+    data: Mapping[str, Any]
 
-    def page(self, experiment: Experiment, scale: Scale, folder: Path) -> str:
-        """The page about the experiment, in Markdown."""
-        size = "" if scale.full else "\n\n*This is the quick scale: minutes instead of the report's number of games.*"
-        again = f"tilesage reproduce {self.name} --scale {scale.name}"
-        again += f" --device {scale.device}" if scale.device != "cpu" else ""
-        return (
-            f"# {self.name}: {self.title}\n\n{self.about.strip()}{size}\n\n"
-            f"## Reported and ours\n\n{self.results(experiment, folder).strip()}\n\n"
-            f"## How it was made\n\n`{again}` does all of it again.\n\n{how_it_was_made(experiment.done)}\n"
-        )
+    @property
+    def rows(self) -> Mapping[str, Mapping[str, Any]]:
+        """The rows, by name."""
+        return {row["name"]: row for row in self.data["rows"]}
+
+    @cached_property
+    def judged(self) -> Sequence[str]:
+        """The rows beside whose figures the reported ones stand, with a verdict."""
+        return [*self.data["first"]["rows"], *self.data.get("ablation", {}).get("rows", ())]
+
+    def steps(self, scale: Scale) -> Sequence[Step]:
+        """All commands, in order; those that need a GPU only where there is one."""
+        return [
+            step
+            for row in self.data["rows"]
+            if scale.cuda or not needs_gpu(self, row)
+            for seed in scale.seeds(row)
+            for step in self._steps_of(row, seed, scale)
+        ]
+
+    def _steps_of(self, row: Mapping[str, Any], seed: int, scale: Scale) -> list[Step]:
+        sizes = self.data["sizes"]
+        run = f"{row['name']}-{seed}"
+        words = {key: str(value) for key, value in row.items()}
+        words |= {"id": run, "model": f"{{run}}/{run}/last.safetensors", "run": "{run}", "seed": str(seed)}
+        words |= {"test": str(scale.pick(sizes["test"])), "threads": str(scale.threads)}
+        found = []
+        for kind, command in self.data["commands"][row["steps"]].items():
+            for again in range(scale.pick(sizes.get("repeat", 1)) if kind == "test" else 1):
+                words["seed"] = str(seed + again)
+                text = tuple(word.format_map(words) for word in command.split())
+                name = kind if not again else f"{kind}{again + 1}"
+                if kind == "learn":
+                    found.append(Step(run, name, text + _training(scale.pick(row["games"]), scale, run, seed), run))
+                else:
+                    file = next((word for word in text if word.endswith(".txt")), "") if kind == "test" else ""
+                    found.append(Step(run, name, text, file.removeprefix("{run}/")))
+        return found
 
 
-def names() -> tuple[str, ...]:
-    """The reports that can be reproduced."""
-    return NAMES
+def _training(games: int, scale: Scale, run: str, seed: int) -> tuple[str, ...]:
+    """What every training gets: its games, points of the curve, threads, and no mean of weights: no report had it."""
+    block = max(1, games // POINTS if scale.name == "full" else games // 20)
+    how = ("--games", str(games), "--block", str(block), "--threads", str(scale.threads))
+    return (*how, "--no-average", "--seed", str(seed), "--out", f"{{run}}/{run}")
+
+
+def needs_gpu(report: Report, row: Mapping[str, Any]) -> bool:
+    """Does this row learn on a GPU?"""
+    return "--device cuda" in report.data["commands"][row["steps"]].get("learn", "")
 
 
 def find_report(name: str) -> Report:
     """The report of this name."""
     if name.upper() not in NAMES:
-        raise InputError(f"no report {name!r}: write one of {', '.join(NAMES)}")
-    module = importlib.import_module(f".{name.lower()}", __package__)
-    report = module.REPORT
-    assert isinstance(report, Report)
-    return report
+        raise InputError(f"no report {name!r}: write one of {', '.join(NAMES)}, or all")
+    file = Path(__file__).with_name(f"{name.upper()}.toml")
+    return Report(name.upper(), tomllib.loads(file.read_text(encoding="utf-8")))
