@@ -24,7 +24,8 @@ from tilesage.core.errors import InputError
 from tilesage.evaluation.evaluate import evaluate
 from tilesage.evaluation.on_gpu import evaluate_on_gpu
 from tilesage.learning.config import TrainConfig
-from tilesage.learning.runs import Progress, Run
+from tilesage.learning.progress import Progress
+from tilesage.learning.runs import Run
 from tilesage.networks.files import Model, save_model
 from tilesage.search.agents import make_agent
 

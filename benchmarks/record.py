@@ -22,7 +22,8 @@ import numpy as np
 from tilesage import games
 from tilesage.gpu.available import require_gpu
 from tilesage.learning.config import TrainConfig
-from tilesage.learning.runs import Progress, Run
+from tilesage.learning.progress import Progress
+from tilesage.learning.runs import Run
 from tilesage.search.game_2048.practice import PARTS
 from tilesage.search.players import depth_of, tables_wanted
 from tilesage.search.specs import parse_spec

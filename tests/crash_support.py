@@ -15,8 +15,10 @@ from random import Random
 import numpy as np
 
 from tilesage.learning.config import TrainConfig
-from tilesage.learning.runs import CHECKPOINT, FILES, Progress, read_metrics
-from tilesage.networks.files import load_model, read_header
+from tilesage.learning.folders import FILES, standing
+from tilesage.learning.metrics import read_metrics
+from tilesage.learning.progress import Progress
+from tilesage.networks.files import load_model
 
 INTERVAL = 0.2  # seconds between checkpoints
 ENVIRONMENT = {**os.environ, "TILESAGE_QUIET": "1"}
@@ -78,34 +80,24 @@ def kill_at_random(process: subprocess.Popen[str], folder: Path, random: Random)
     return True
 
 
-def checkpointed(folder: Path) -> Progress:
-    """Where the checkpoint of a folder stands; the beginning when there is none."""
-    path = folder / "checkpoint.safetensors"
-    if not path.exists():
-        return Progress()
-    return Progress.from_json(read_header(path, CHECKPOINT)[1]["progress"])
-
-
 def check_folder(folder: Path) -> Progress:
     """Everything in the folder is whole: it opens, reads, and says what the others say."""
     if not (folder / "run.toml").exists():  # killed before the run began
-        assert not (folder / "checkpoint.safetensors").exists()
+        assert not (folder / "last.safetensors").exists()
         return Progress()
     TrainConfig.read(folder / "run.toml")
     for name in ("last", "best"):
         if (folder / f"{name}.safetensors").exists():
             assert np.isfinite(load_model(folder / f"{name}.safetensors").weights).all()
-    progress = checkpointed(folder)
-    if (folder / "best.safetensors").exists():  # unless it was killed during its first checkpoint
+    progress = standing(folder)
+    if (folder / "best.safetensors").exists():
         assert (folder / "last.safetensors").exists()
-        assert progress.games or progress.moves
     lines = read_metrics(folder) if (folder / "metrics.jsonl").exists() else []
-    assert len(lines) >= progress.lines
     assert [line["games"] for line in lines] == sorted({line["games"] for line in lines})
-    if progress.lines:  # what they counted is in the checkpoint, and so are the games of the open block
-        counted = lines[progress.lines - 1]
-        assert counted["games"] == progress.games - progress.block.games
-        assert counted["moves"] == progress.moves - progress.block.moves
+    closed = progress.games - progress.block.games
+    if closed:  # what was counted is in the checkpoint, and so are the games of the open block
+        (moves,) = (line["moves"] for line in lines if line["games"] == closed)
+        assert moves == progress.moves - progress.block.moves
     return progress
 
 

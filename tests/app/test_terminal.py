@@ -19,7 +19,7 @@ from terminal_support import at_terminal
 from tilesage import cli, games
 from tilesage.app import keyboard, live
 from tilesage.drawing.terminal import Scene, ansi, bars, board_text, draw, plain_lines
-from tilesage.learning.runs import read_metrics
+from tilesage.learning.metrics import read_metrics
 from tilesage.records.record import record_of
 from tilesage.records.replay import moments_of
 from tilesage.search.agents import make_agent

@@ -23,9 +23,10 @@ from hostile.watch import held, through_the_command
 from tilesage import games
 from tilesage.core.errors import LONGEST, InputError
 from tilesage.learning.config import TrainConfig
-from tilesage.learning.runs import CHECKPOINT, Run, train
-from tilesage.networks.files import Model, load_model, map_tensor, read_header, save_model, size_of, write_tensors
+from tilesage.learning.runs import Run, train
+from tilesage.networks.files import FORMAT, Model, load_model, save_model, size_of
 from tilesage.networks.patterns import parse_network
+from tilesage.networks.tensors import Tensors, write_tensors
 
 QUICK = 60  # broken inputs a target
 NAMES = [
@@ -136,7 +137,7 @@ def test_weights_that_are_no_numbers_are_refused_with_their_place(value: float, 
     network, path = parse_network("012"), tmp_path / "bad.safetensors"
     table = np.ones(size_of(network), np.float32)
     save_model(Model(games.get("2048"), network, table), path)
-    _, metadata, _ = read_header(path)
+    metadata = Tensors.open(path, FORMAT).metadata
     table[1234] = value
     write_tensors(path, {"weights": table}, metadata)
     with pytest.raises(InputError, match=r"weight 1,234 is (nan|inf|-inf)"):
@@ -228,11 +229,11 @@ def test_a_bomb_leaves_a_real_process_with_one_line_and_little_memory(tmp_path: 
 )
 def test_a_checkpoint_that_points_elsewhere_is_refused(name: str, value: float, tmp_path: Path) -> None:
     folder = small_run(tmp_path / "run")
-    path = folder / "checkpoint.safetensors"
-    header, metadata, start = read_header(path, CHECKPOINT)
-    tensors = {key: np.array(map_tensor(path, tensor, start)) for key, tensor in header.items()}
+    path = folder / "last.safetensors"
+    opened = Tensors.open(path, FORMAT)
+    tensors = {key: np.array(array) for key, array in opened.items()}
     tensors[name].ravel()[:1] = value
-    write_tensors(path, tensors, metadata)
+    write_tensors(path, tensors, opened.metadata)
     with pytest.raises(InputError, match="damaged, or not from this run"):
         Run.resume(folder)
 
@@ -240,10 +241,10 @@ def test_a_checkpoint_that_points_elsewhere_is_refused(name: str, value: float, 
 def test_a_checkpoint_with_a_hint_that_is_no_tile_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     train(TrainConfig(game="threes-phone", network="012", threads=1, games=5), folder)
-    path = folder / "checkpoint.safetensors"
-    header, metadata, start = read_header(path, CHECKPOINT)
-    tensors = {key: np.array(map_tensor(path, tensor, start)) for key, tensor in header.items()}
+    path = folder / "last.safetensors"
+    opened = Tensors.open(path, FORMAT)
+    tensors = {key: np.array(array) for key, array in opened.items()}
     tensors["thread0.aux"] |= np.uint64(0x3F)
-    write_tensors(path, tensors, metadata)
+    write_tensors(path, tensors, opened.metadata)
     with pytest.raises(InputError, match="damaged, or not from this run"):
         Run.resume(folder, games=10)

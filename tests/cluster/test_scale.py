@@ -28,7 +28,8 @@ from tilesage.core.errors import InputError
 from tilesage.evaluation.evaluate import Evaluation, evaluate
 from tilesage.evaluation.sweep import claim, read_sweep
 from tilesage.learning.config import TrainConfig
-from tilesage.learning.runs import Progress, Run
+from tilesage.learning.progress import Progress
+from tilesage.learning.runs import Run
 from tilesage.networks.files import Model, load_model, save_model, size_of
 from tilesage.networks.patterns import parse_network
 from tilesage.records.record import Record

@@ -14,8 +14,8 @@ from tilesage.cli import main
 from tilesage.cli.sweep import table
 from tilesage.core.errors import InputError
 from tilesage.evaluation.sweep import Sweep, claim, read_sweep
-from tilesage.learning.runs import CHECKPOINT
-from tilesage.networks.files import map_tensor, read_header, write_tensors
+from tilesage.networks.files import FORMAT
+from tilesage.networks.tensors import Tensors, write_tensors
 
 COMMON = '[train]\nnetwork = "tiny"\nthreads = 1\ngames = 60\nblock = 20\nrule = "td"\n'
 
@@ -123,7 +123,7 @@ def test_trials_are_ranked_by_the_mean_of_their_last_block(tmp_path: Path) -> No
     for number, found in means.items():
         trial = sweep.trials[number]
         trial.folder.mkdir(parents=True)
-        figures = {"moves": 9, "seconds": 1.5, "reach": {"1024": 0.5}, "moves_per_second": 6}
+        figures = {"moves": 9, "seconds": 1.5, "reach": {"1024": 0.5}, "moves_per_second": 6, "block": 20, "error": 1}
         lines = [{"games": 20 * k, "mean": mean, "max": 5 * mean, **figures} for k, mean in enumerate(found, 1)]
         (trial.folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     results = sweep.summary()
@@ -164,18 +164,14 @@ def test_a_full_disk_leaves_no_half_of_a_sweep(tmp_path: Path) -> None:
     claim(sweep, path)
 
 
-@pytest.mark.parametrize("progress", [None, "{", "[]", '{"games": -1}', '{"games": 1, "block": {}, "recent": {}}'])
-def test_a_damaged_checkpoint_is_one_line(
-    progress: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("progress", ["{", "[]", '{"games": -1}', '{"games": 1, "block": {}, "recent": {}}'])
+def test_a_damaged_checkpoint_is_one_line(progress: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "grid.toml", tmp_path / "out"
     trial = sweep_of(tmp_path, f"{COMMON}[grid]\nrate = [0.1]\n").trials[0]
     trial.open().train()
-    checkpoint = trial.folder / "checkpoint.safetensors"
-    header, metadata, start = read_header(checkpoint, CHECKPOINT)
-    tensors = {name: map_tensor(checkpoint, tensor, start) for name, tensor in header.items()}
-    del metadata["progress"]
-    write_tensors(checkpoint, tensors, metadata if progress is None else metadata | {"progress": progress})
+    checkpoint = trial.folder / "last.safetensors"
+    opened = Tensors.open(checkpoint, FORMAT)
+    write_tensors(checkpoint, dict(opened), {**opened.metadata, "progress": progress})
     assert main(["sweep", str(path), "--out", str(out), "--quiet"]) == 2
     err = capsys.readouterr().err
     assert f"{checkpoint} is damaged, or not from this run" in err

@@ -31,7 +31,8 @@ from tilesage.gpu.steps import Lesson
 from tilesage.gpu.trainer import GpuTrainer
 from tilesage.learning.ahead import make_ahead
 from tilesage.learning.config import TrainConfig
-from tilesage.learning.runs import Run, read_metrics
+from tilesage.learning.metrics import read_metrics
+from tilesage.learning.runs import Run
 from tilesage.networks.files import Model, load_model, save_model
 from tilesage.networks.functions import plain_function
 from tilesage.networks.ntuple import evaluator

@@ -20,7 +20,8 @@ from hostile.watch import Broken, through_the_command
 from tilesage import games
 from tilesage.core.errors import InputError
 from tilesage.learning.config import TrainConfig
-from tilesage.learning.runs import Run, read_metrics, train
+from tilesage.learning.metrics import read_metrics
+from tilesage.learning.runs import Run, train
 from tilesage.networks.convert import Numbering, export_model
 from tilesage.networks.files import Model, load_model, save_model, size_of
 from tilesage.networks.patterns import parse_network
@@ -220,9 +221,9 @@ def metrics(folder: Path) -> Target:
 
 
 def checkpoints(folder: Path) -> Target:
-    """checkpoint.safetensors, through `--resume`."""
+    """last.safetensors, through `--resume`."""
     run = small_run(folder / "run")
-    path = run / "checkpoint.safetensors"
+    path = run / "last.safetensors"
     good = path.read_bytes()
 
     def attempt(data: bytes) -> None:

@@ -12,8 +12,8 @@ from tilesage.games import State
 from tilesage.learning import TrainConfig
 from tilesage.learning.cpu import CpuTrainer, take_in
 from tilesage.learning.rules import TC
-from tilesage.learning.weights import fresh_weights, promote_all
-from tilesage.networks.ntuple import evaluator
+from tilesage.learning.weights import fresh_weights
+from tilesage.networks.ntuple import evaluator, promote_all
 from tilesage.networks.patterns import AGES, parse_network
 
 F = np.float32

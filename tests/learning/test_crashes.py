@@ -29,7 +29,8 @@ from hostile.watch import through_the_command
 
 from tilesage.core.errors import InputError
 from tilesage.learning.config import TrainConfig
-from tilesage.learning.runs import Run, read_metrics, train
+from tilesage.learning.metrics import read_metrics
+from tilesage.learning.runs import Run, train
 from tilesage.records.referee import judge
 
 GAMES = 12_000
@@ -138,7 +139,7 @@ def test_the_second_training_in_a_folder_is_told_of_the_first(tmp_path: Path) ->
 def test_a_run_that_cannot_begin_lets_go_of_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     train(small(), folder)
-    path = folder / "checkpoint.safetensors"
+    path = folder / "last.safetensors"
     good = path.read_bytes()
     path.write_bytes(good[:-1])
     with pytest.raises(InputError, match="cut short"):

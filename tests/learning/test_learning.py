@@ -17,8 +17,8 @@ from tilesage.learning.schedules import parse_schedule
 from tilesage.learning.states import expectation
 from tilesage.learning.steps import steps_for
 from tilesage.learning.traces import backward_target, delayed_error, history_of
-from tilesage.learning.weights import promote_all, reader
-from tilesage.networks.ntuple import evaluator
+from tilesage.learning.weights import reader
+from tilesage.networks.ntuple import evaluator, promote_all
 from tilesage.networks.patterns import parse_network
 
 F = np.float32

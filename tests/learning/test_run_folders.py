@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilesage.learning import Run, TrainConfig, cpu, read_metrics, runs
+from tilesage.learning import Run, TrainConfig, cpu, folders, read_metrics, runs
 from tilesage.learning.cpu import CpuTrainer
+from tilesage.learning.progress import Progress
 from tilesage.learning.registry import get
 from tilesage.learning.rules import UpdateRule
 from tilesage.learning.thread_state import NO_GAME, TILES, ThreadState
 from tilesage.learning.trainer import Tally
-from tilesage.networks.files import load_model, map_tensor, read_header, size_of, write_tensors
+from tilesage.networks.files import FORMAT, load_model, size_of
+from tilesage.networks.tensors import Tensors, write_tensors
 
 ALWAYS = -1.0  # seconds between checkpoints: one after every step
 CONFIG = TrainConfig(network="5", rule="td", threads=1, block=10, seed=5)
@@ -50,7 +52,7 @@ class Scripted:
         return np.full(self.size, self.step, np.float32)
 
     def state(self) -> dict[str, np.ndarray]:
-        return {"step": np.array([self.step], np.int64)}
+        return {"step": np.array([self.step], np.int64), "weights": self.weights()}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         self.step = int(state["step"][0])
@@ -63,49 +65,129 @@ def kept(folder: Path, name: str) -> tuple[float, dict[str, Any]]:
     return float(model.weights[0]), dict(model.training)
 
 
-# --- the best model ------------------------------------------------------------------------------------------
+# --- the model that a folder means ---------------------------------------------------------------------------
+
+
+def played(folder: Path, means: list[int], config: TrainConfig = CONFIG) -> Run:
+    """A run with a checkpoint after each of these means; ten games each, whose error is a third of their mean."""
+    whole = replace(config, games=10 * len(means), average=False)
+    run = Run.begin(whole, folder, make=lambda c: Scripted(c, means))
+    for _ in run.blocks():
+        run.checkpoint()
+    return run
 
 
 @pytest.mark.parametrize(
-    ("means", "peak"),
-    [([100, 300, 200, 250, 50], 2), ([300, 200, 100], 1), ([100, 200, 300], 3), ([200, 50, 240, 10], 3)],
+    ("means", "kept_step"),
+    [
+        ([100, 300, 200, 250], None),  # nothing leads by two errors
+        ([100, 3000, 2000, 50], 3),  # the two that are level count together, and the later one has learnt more
+        ([100, 3000, 50, 60, 40], 2),
+        ([100, 3000, 50, 2900], None),  # it has come back
+        ([3000, 2800, 2600, 2400, 2200, 2000, 1800], None),
+    ],
 )
-def test_best_holds_the_weights_of_the_peak(tmp_path: Path, means: list[int], peak: int) -> None:
-    """By the mean of the games since the checkpoint before, and of no others."""
-    config = replace(CONFIG, games=10 * len(means))
-    Run.begin(config, tmp_path / "run", ALWAYS, make=lambda c: Scripted(c, means)).train()
-    best, training = kept(tmp_path / "run", "best")
-    assert best == peak
-    assert (training["mean"], training["games"], training["moves"]) == (max(means), 10 * peak, 1000 * peak)
-    last, training = kept(tmp_path / "run", "last")
-    assert last == len(means)
-    assert (training["games"], training["seconds"]) == (10 * len(means), len(means))
-    assert float(load_model(tmp_path / "run").weights[0]) == peak
+def test_a_folder_means_its_last_model_unless_an_earlier_one_clearly_leads(
+    tmp_path: Path, means: list[int], kept_step: int | None
+) -> None:
+    run = played(tmp_path / "run", means)
+    assert kept(tmp_path / "run", "last")[0] == len(means)
+    assert (tmp_path / "run" / "best.safetensors").exists() == (kept_step is not None)
+    best = kept_step or len(means)
+    for model in (load_model(tmp_path / "run"), run.model, load_model(run)):
+        assert (float(model.weights[0]), model.training["games"]) == (best, 10 * best)
+        assert model.training["mean"] == means[best - 1]
     assert [line["mean"] for line in read_metrics(tmp_path / "run")] == means
 
 
-def test_the_games_between_two_checkpoints_count_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two steps a checkpoint: (100 + 400) / 2 beats (240 + 240) / 2 and 200."""
-    now = clock(monkeypatch)
-    make = ticking(now, [240, 240, 100, 400, 200])
-    Run.begin(replace(CONFIG, games=50), tmp_path / "run", 15.0, make).train()
-    best, training = kept(tmp_path / "run", "best")
-    assert (best, training["mean"]) == (4, 250)
+def test_a_slow_decline_is_one() -> None:
+    """No step of it is as long as two errors, and yet what is level counts together: it is noticed."""
+    progress, followed = Progress(), []
+    for step in range(12):
+        mean = 3000 - 45 * step  # by 1.5 errors
+        progress.recent = Tally(games=400, points=400 * mean, squares=400 * (mean**2 + (20 * mean // 100) ** 2))
+        followed.append(progress.is_best(averaged=False))
+    assert followed[:2] == [True, True]
+    assert not followed[-1]
 
 
-@pytest.mark.parametrize(("means", "peak"), [([100, 300, 200, 250], 2), ([100, 50, 40, 120], 4)])
-def test_a_resumed_run_remembers_its_best(tmp_path: Path, means: list[int], peak: int) -> None:
-    run = Run.begin(replace(CONFIG, games=40), tmp_path / "run", ALWAYS, make=lambda c: Scripted(c, means))
+def test_noise_does_not_win() -> None:
+    """Checkpoints that are all alike: of a hundred runs of forty, hardly one ends with another than its last."""
+    random, kept_back = np.random.default_rng(1), 0
+    for _ in range(100):
+        progress = Progress()
+        for _ in range(40):
+            scores = random.exponential(10_000, 100).astype(np.int64)
+            points, squares = int(scores.sum()), int((scores**2).sum())
+            progress.recent = Tally(games=100, points=points, squares=squares)
+            last = progress.is_best(averaged=False)
+        kept_back += not last
+    assert kept_back < 8
 
-    def stop_early(line: object, progress: object) -> None:
-        run.stopping = run.progress.games == 30
 
-    run.train(stop_early)
-    assert kept(tmp_path / "run", "last")[0] == 3
-    Run.resume(tmp_path / "run", every=ALWAYS, make=lambda c: Scripted(c, means)).train()
+def test_a_mean_of_weights_beats_weights_unless_they_lead() -> None:
+    progress = Progress()
+
+    def after(mean: int, averaged: bool) -> bool:
+        progress.recent = Tally(games=100, points=100 * mean, squares=100 * (mean**2 + 100))
+        return progress.is_best(averaged)
+
+    assert after(1000, averaged=False)
+    assert after(900, averaged=True)  # the games are those of the weights
+    assert not after(900, averaged=False)  # a later end: the mean is begun afresh
+    assert after(1000, averaged=False)
+    assert not progress.averaged
+
+
+def test_a_resumed_run_remembers_what_leads(tmp_path: Path) -> None:
+    means = [100, 3000, 50, 60]
+    run = Run.begin(replace(CONFIG, games=40, average=False), tmp_path / "run", make=lambda c: Scripted(c, means))
+    for _ in range(2):
+        run.step()
+        run.checkpoint()
+    run.close()
+    again = Run.resume(tmp_path / "run", make=lambda c: Scripted(c, means))
+    for _ in again.blocks():
+        again.checkpoint()
+    assert kept(tmp_path / "run", "best")[0] == 2
     assert kept(tmp_path / "run", "last")[0] == 4
-    best, training = kept(tmp_path / "run", "best")
-    assert (best, training["mean"]) == (peak, max(means))
+
+
+def test_a_run_that_is_resumed_and_learns_nothing_keeps_its_figures(tmp_path: Path) -> None:
+    played(tmp_path / "run", [100, 120])
+    before = load_model(tmp_path / "run").training
+    Run.resume(tmp_path / "run", make=lambda c: Scripted(c, [])).train()
+    assert load_model(tmp_path / "run").training == before
+    assert before["mean"] == 120
+
+
+def test_without_room_for_a_copy_training_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = TrainConfig(network="tiny", threads=1, games=40, block=20, seed=5, stages="64")
+    monkeypatch.setattr(folders, "free_memory", lambda: 0)
+    Run.begin(config, tmp_path / "waits").train()
+    monkeypatch.undo()
+    Run.begin(config, tmp_path / "beside").train()
+    one, other = (load_model(tmp_path / name) for name in ("waits", "beside"))
+    assert np.array_equal(one.weights, other.weights)
+    assert (tmp_path / "waits" / "last.safetensors").stat().st_size > other.path.stat().st_size  # type: ignore[union-attr]
+    Run.resume(tmp_path / "waits", games=60).train()
+
+
+def test_what_is_met_is_all_that_is_stored(tmp_path: Path) -> None:
+    """At most twice what is known of the entries met, in all settings, and whatever was hoped for at first."""
+    for name, settings in enumerate([{"rule": "td"}, {}, {"stages": "64", "optimism": 4000.0}, {"by_age": True}]):
+        config = TrainConfig(**{"network": "8x4+012345", "threads": 1, "games": 30, "seed": 5} | settings)
+        run = Run.begin(config, tmp_path / str(name))
+        fresh = run.trainer.state()["weights"].copy()
+        run.train()
+        met = np.count_nonzero(run.trainer.state()["weights"].view(np.uint32) != fresh.view(np.uint32))
+        files = sum(path.stat().st_size for path in (tmp_path / str(name)).iterdir())
+        assert files < 2 * met * config.bytes_an_entry + 100_000
+        again = Run.resume(tmp_path / str(name), games=31)
+        for part, array in run.trainer.state().items():
+            if array.dtype == np.float32 and part != "mean":
+                assert np.array_equal(array.view(np.uint32), again.trainer.state()[part].view(np.uint32))
+        again.close()
 
 
 # --- when ----------------------------------------------------------------------------------------------------
@@ -135,7 +217,7 @@ def test_checkpoints_come_at_their_times(tmp_path: Path, monkeypatch: pytest.Mon
     run = Run.begin(replace(CONFIG, games=100), tmp_path / "run", 25.0, ticking(now, [100] * 10))
     checkpoint = run.checkpoint
 
-    def slow_checkpoint() -> None:
+    def slow_checkpoint(wait: bool = True) -> None:
         saved.append(run.progress.games // 10)
         checkpoint()
         now[0] += 8
@@ -148,10 +230,9 @@ def test_checkpoints_come_at_their_times(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_model_says_what_its_values_are_of_and_of_which_rules(tmp_path: Path) -> None:
     config = replace(CONFIG, of="states", parameters="four_rate=0.3", games=20)
     Run.begin(config, tmp_path / "run", make=lambda c: Scripted(c, [10, 20])).train()
-    for name in ("best", "last"):
-        model = load_model(tmp_path / "run" / f"{name}.safetensors")
-        assert (model.of, model.game.parameters["four_rate"]) == ("states", 0.3)
-        assert model.training["settings"]["parameters"] == "four_rate=0.3"
+    model = load_model(tmp_path / "run")
+    assert (model.of, model.game.parameters["four_rate"]) == ("states", 0.3)
+    assert model.training["settings"]["parameters"] == "four_rate=0.3"
 
 
 # --- what is under way ---------------------------------------------------------------------------------------
@@ -215,8 +296,7 @@ def test_a_restored_trainer_holds_every_number_of_the_stored_one(
         stored.advance(1, 100, 1.0)
     path = tmp_path / "state.safetensors"
     write_tensors(path, stored.state(), {"format": "test"})
-    header, _, start = read_header(path, "test")
-    fresh.restore({part: map_tensor(path, tensor, start) for part, tensor in header.items()})
+    fresh.restore(Tensors.open(path, "test"))
     assert len(fresh.threads) == len(stored.threads) == config.threads
     for ours, theirs in zip(fresh.threads, stored.threads, strict=True):
         assert (theirs.length != NO_GAME).all()
@@ -242,7 +322,7 @@ def test_a_checkpoint_says_where_the_run_stands(tmp_path: Path) -> None:
     assert [run.step(), run.step()] == [None, None]
     run.checkpoint()
     run.close()
-    _, metadata, _ = read_header(tmp_path / "run" / "checkpoint.safetensors", runs.CHECKPOINT)
+    metadata = Tensors.open(tmp_path / "run" / "last.safetensors", FORMAT).metadata
     nothing = {
         "games": 0,
         "moves": 0,
@@ -251,11 +331,13 @@ def test_a_checkpoint_says_where_the_run_stands(tmp_path: Path) -> None:
         "replays": 0,
         "worst": 0,
         "seconds": 0,
+        "squares": 0,
         "tiles": [0] * TILES,
     }
     counted = nothing | {"games": 20, "moves": 2000, "points": 800, "best": 50, "seconds": 2}
-    whole = {"games": 20, "moves": 2000, "seconds": 2, "phase": 0, "phases": "", "lines": 0, "best": 40}
-    assert json.loads(metadata["progress"]) == whole | {"block": counted, "recent": nothing}
+    whole = {"games": 20, "moves": 2000, "seconds": 2, "phase": 0, "phases": "", "mean": 40}
+    whole |= {"averaged": False, "behind": False}
+    assert json.loads(metadata["progress"]) == whole | {"block": counted, "recent": nothing, "level": counted}
 
 
 def test_a_checkpoint_by_hand_is_where_the_run_goes_on(tmp_path: Path) -> None:
@@ -266,14 +348,13 @@ def test_a_checkpoint_by_hand_is_where_the_run_goes_on(tmp_path: Path) -> None:
     tiles = [0] * TILES
     tiles[11] = 4
     block, recent = tallies | {"tiles": tiles}, tallies | {"games": 24, "points": 4000, "tiles": tiles}
-    whole = {"games": 34, "moves": 5000, "seconds": 7.0, "phase": 0, "phases": "", "lines": 1, "best": 150.0}
-    progress = json.dumps(whole | {"block": block, "recent": recent})
-    metadata = {"format": runs.CHECKPOINT, "progress": progress}
-    write_tensors(tmp_path / "run" / "checkpoint.safetensors", {"step": np.array([2], np.int64)}, metadata)
-    lines = [
-        {"games": n, "moves": 1, "seconds": 1, "mean": 1, "max": 1, "reach": {}, "moves_per_second": 1}
-        for n in (1, 2)
-    ]
+    whole = {"games": 34, "moves": 5000, "seconds": 7.0, "phase": 0, "phases": "", "mean": 150.0}
+    whole |= {"averaged": False, "behind": False}
+    progress = json.dumps(whole | {"block": block, "recent": recent, "level": tallies | {"tiles": tiles}})
+    metadata = {"format": FORMAT, "progress": progress}
+    write_tensors(tmp_path / "run" / "last.safetensors", {"step": np.array([2], np.int64)}, metadata)
+    zero = {"moves": 1, "seconds": 1, "block": 1, "mean": 1, "error": 0, "max": 1, "reach": {}, "moves_per_second": 1}
+    lines = [{"games": n} | zero for n in (30, 31)]  # 34 games, of which 4 are in the open block
     (tmp_path / "run" / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     run = Run.resume(tmp_path / "run", make=lambda c: Scripted(c, [100] * 6))
     assert run.step() is not None
@@ -284,9 +365,8 @@ def test_a_checkpoint_by_hand_is_where_the_run_goes_on(tmp_path: Path) -> None:
     assert (second["max"], second["replays"], second["largest_error"]) == (100, 3, 1.5)
     assert second["reach"] == {"1024": round(4 / 14, 5), "2048": round(4 / 14, 5)}
     run.checkpoint()
-    assert kept(tmp_path / "run", "best") == kept(tmp_path / "run", "last")
     assert kept(tmp_path / "run", "last")[0] == 3
-    assert run.progress.best == (4000 + 1000) / 34
+    assert run.progress.mean == (4000 + 1000) / 34
     run.close()
 
 
@@ -313,7 +393,7 @@ def test_ctrl_c_waits_for_the_threads(tmp_path: Path, monkeypatch: pytest.Monkey
         work(thread, rate, 1000, games)
         working.discard(id(thread))
 
-    def looking() -> None:
+    def looking(wait: bool = True) -> None:
         at_work.append(len(working))
         noticed.set()
         checkpoint()

@@ -17,7 +17,7 @@ import pytest
 
 from tilesage.cli import main
 from tilesage.core.errors import InputError
-from tilesage.learning import Run, TrainConfig, cpu, read_metrics, runs
+from tilesage.learning import Run, TrainConfig, cpu, folders, read_metrics
 from tilesage.learning.cpu import CpuTrainer
 from tilesage.learning.thread_state import GAMES, ThreadState
 from tilesage.learning.trainer import Tally
@@ -46,9 +46,7 @@ def test_a_run_leaves_a_whole_folder(tmp_path: Path) -> None:
     assert names == {
         "run.toml",
         "metrics.jsonl",
-        "best.safetensors",
         "last.safetensors",
-        "checkpoint.safetensors",
         "run.lock",
     }
     lines = read_metrics(folder)
@@ -145,7 +143,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
     straight = finished(tmp_path / "straight", config)
     folder = tmp_path / "killed"
     process = begun_elsewhere(folder, "--games", "6000", "--checkpoint", "0.2")
-    wait_for(folder / "checkpoint.safetensors", process)
+    wait_for(folder / "last.safetensors", process)
     process.kill()
     process.communicate()
     Run.resume(folder).train()
@@ -156,7 +154,7 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     process = begun_elsewhere(folder, "--seconds", "600", "--checkpoint", "0.2")
-    wait_for(folder / "checkpoint.safetensors", process)
+    wait_for(folder / "last.safetensors", process)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=120)
     assert process.returncode == 130
@@ -229,32 +227,20 @@ def test_settings_are_read_as_they_were_written(tmp_path: Path, network: str) ->
     assert TrainConfig.read(tmp_path / "run.toml").network == network
 
 
-def test_a_run_that_has_lost_its_checkpoint_is_not_begun_again(tmp_path: Path) -> None:
+def test_a_slim_run_plays_but_is_not_begun_again(tmp_path: Path) -> None:
     folder = finished(tmp_path / "run")
-    (folder / "checkpoint.safetensors").unlink()
+    model, size = load_model(folder), (folder / "last.safetensors").stat().st_size
+    folders.slim(folder)
+    assert np.array_equal(load_model(folder).weights, model.weights)
+    assert load_model(folder).training == model.training
+    assert (folder / "last.safetensors").stat().st_size < 0.6 * size
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "run.lock"}
-    with pytest.raises(InputError, match="has a model but no checkpoint"):
+    with pytest.raises(InputError, match="is a model without what a run goes on from"):
         Run.resume(folder, games=2000)
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "run.lock"} == before
     (folder / "last.safetensors").unlink()
     Run.resume(folder).train()
     assert np.array_equal(weights(folder), weights(finished(tmp_path / "other")))
-
-
-def test_a_kill_during_the_first_checkpoint_leaves_what_to_go_on_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = Run.begin(CONFIG, tmp_path / "run")
-    run.step()
-    with monkeypatch.context() as patch:
-        patch.setattr(runs, "save_model", lambda *_: (_ for _ in ()).throw(InterruptedError))
-        with pytest.raises(InterruptedError):
-            run.checkpoint()
-    run.close()
-    resumed = Run.resume(tmp_path / "run")
-    assert resumed.progress.games == run.progress.games > 0
-    resumed.train()
-    assert np.array_equal(weights(tmp_path / "run"), weights(finished(tmp_path / "straight")))
 
 
 def test_a_plain_run_goes_on_with_phases(tmp_path: Path) -> None:

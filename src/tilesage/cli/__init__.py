@@ -19,6 +19,7 @@ COMMANDS = {
     "models": "the models on this machine, built-in ones included",
     "train": "learn to play: a run folder with a model, metrics and checkpoints",
     "evaluate": "play many games and tell how good a player is",
+    "runs": "run folders: size, age and strength; makes them small, or deletes them",
     "plot": "learning curves of one or more runs",
     "watch": "see a player play, in the terminal",
     "play": "play yourself, with undo and advice",

@@ -129,12 +129,13 @@ def _read(command: Command) -> tuple[Model, list[str]]:
 
 def _is_ours(path: Path) -> bool:
     """A folder, the name of a built-in model, or a file whose header is ours."""
-    from tilesage.networks.files import read_header
+    from tilesage.networks.files import FORMAT
+    from tilesage.networks.tensors import Tensors
 
     if not path.is_file():
         return True
     try:
-        read_header(path)
+        Tensors.open(path, FORMAT)
     except InputError:
         return path.suffix == ".safetensors"
     return True

@@ -16,7 +16,7 @@ from tilesage.learning.recipes import completed
 from tilesage.records.statistics import TABLES
 
 if TYPE_CHECKING:
-    from tilesage.learning.runs import Progress
+    from tilesage.learning.progress import Progress
 
 
 @dataclass
@@ -46,7 +46,8 @@ def run(command: Command) -> int:
     """Train, play, and show what was learnt."""
     from tilesage.app.progress import TrainingView
     from tilesage.evaluation.evaluate import evaluate
-    from tilesage.learning.runs import Run, read_metrics, stopping_cleanly
+    from tilesage.learning.metrics import read_metrics
+    from tilesage.learning.runs import Run, stopping_cleanly
     from tilesage.networks.files import load_model
     from tilesage.search.agents import make_agent
 
@@ -67,7 +68,7 @@ def run(command: Command) -> int:
     if training.stopping:
         say(f"stopped; go on: {program()} train --resume {folder}", to_stderr=quiet)
         return 130
-    model = load_model(folder / "last.safetensors")
+    model = load_model(folder)
     result = evaluate(make_agent("greedy", model.game, model), command.games, command.seed, command.threads)
     if not result.complete:
         say(f"stopped; the run is kept: {program()} evaluate {folder}", to_stderr=quiet)

@@ -43,14 +43,15 @@ def run(command: Command) -> int:
 
 def sources(folders: list[Path]) -> Iterator[tuple[str, Path]]:
     """What to write for a model, and where it lies."""
-    from tilesage.networks.files import built_in_names, find_model
+    from tilesage.networks.files import built_in_names, find_model, model_in
 
     for name in built_in_names():
         yield name, find_model(name)
     for folder in folders:
         for path in sorted(folder.glob("*/")) if folder.is_dir() else []:
-            if any((path / f"{kind}.safetensors").exists() for kind in ("best", "last")):
-                yield str(path), find_model(path)
+            model = model_in(path)
+            if model is not None:
+                yield str(path), model
 
 
 def describe(source: str, path: Path) -> dict[str, Any]:

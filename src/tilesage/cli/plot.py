@@ -41,7 +41,7 @@ class Command:
 
 def run(command: Command) -> int:
     """Draw the curves."""
-    from tilesage.learning.runs import read_metrics
+    from tilesage.learning.metrics import read_metrics
 
     if command.game:
         games.get(command.game)

@@ -16,7 +16,7 @@ from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
     from tilesage.evaluation.sweep import Sweep, Trial
-    from tilesage.learning.runs import Progress
+    from tilesage.learning.progress import Progress
 
 SHOWN = 8  # curves in the plot: the best ones
 

@@ -21,7 +21,8 @@ from tilesage.learning.config import TrainConfig, rules_in, settings_in
 from tilesage.learning.recipes import completed, flags_of
 
 if TYPE_CHECKING:
-    from tilesage.learning.runs import Maker, Progress, Run
+    from tilesage.learning.progress import Progress
+    from tilesage.learning.runs import Maker, Run
 
 GROUPS = {  # of flags, in the help
     "how long": ("games", "moves", "seconds", "recipe"),
@@ -102,9 +103,11 @@ def trainers(command: Command) -> contextlib.AbstractContextManager[Maker]:
 def learn(command: Command, training: Run) -> int:
     """Train to the end of the run with a display, and report."""
     from tilesage.app.progress import TrainingView
+    from tilesage.learning.folders import promise
     from tilesage.learning.runs import stopping_cleanly
 
     assert training.folder is not None
+    say(f"{promise(training.config)}, in {training.folder}", to_stderr=command.json == "-")
     config = training.config
     game = config.the_game
     goal = str(game.tiles[game.goal])
@@ -189,10 +192,11 @@ def new_folder(config: TrainConfig) -> Path:
 
 def summary(training: Run) -> dict[str, Any]:
     """The figures of `--json`."""
-    from tilesage.learning.runs import read_metrics
+    from tilesage.learning.metrics import latest, read_metrics
 
     assert training.folder is not None
     p, lines = training.progress, read_metrics(training.folder)
+    now = latest(lines)
     figures = {
         "run": str(training.folder),
         "game": training.config.game,
@@ -201,9 +205,11 @@ def summary(training: Run) -> dict[str, Any]:
         "moves": p.moves,
         "seconds": round(p.seconds, 3),
         "moves_per_second": round(p.moves / p.seconds) if p.seconds else 0,
-        "mean": lines[-1]["mean"] if lines else None,
+        "mean": now.get("mean"),
+        "error": now.get("error"),
+        "mean_of": now.get("block", 0),
         "max": max((line["max"] for line in lines), default=None),
-        "reach": lines[-1]["reach"] if lines else {},
+        "reach": now.get("reach", {}),
         "complete": training.done >= 1,
     }
     traffic = getattr(training.trainer, "traffic", None)
@@ -212,7 +218,9 @@ def summary(training: Run) -> dict[str, Any]:
 
 def report(training: Run, result: dict[str, Any]) -> None:
     """Print what was learnt, and what may be done with it."""
-    mean = f", mean of the last block {result['mean']:,.0f}" if result["mean"] is not None else ""
+    mean = ""
+    if result["mean_of"]:
+        mean = f", mean of the last {result['mean_of']:,} games {result['mean']:,.0f} ± {result['error']:,.0f}"
     say(
         f"{result['games']:,} games, {result['moves'] / 1e6:,.1f} M moves in {result['seconds']:.1f} s "
         f"({result['moves_per_second'] / 1e6:.2f} M moves/s){mean}"

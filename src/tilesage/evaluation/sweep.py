@@ -33,8 +33,9 @@ from typing import Any
 from tilesage.core.errors import InputError
 from tilesage.core.files import written
 from tilesage.learning.config import TrainConfig, checked
-from tilesage.learning.runs import CHECKPOINT, Progress, Run, read_metrics, this_run
-from tilesage.networks.files import read_header
+from tilesage.learning.folders import is_run, standing
+from tilesage.learning.metrics import read_metrics
+from tilesage.learning.runs import Run
 
 TEXT = {field.name for field in fields(TrainConfig) if field.type == "str"}
 WHOLE = {field.name for field in fields(TrainConfig) if field.type == "int"}
@@ -57,11 +58,7 @@ class Trial:
     def standing(self) -> Run:
         """Where it stands, without a trainer."""
         run = Run(self.config, self.folder)
-        path = self.folder / "checkpoint.safetensors"
-        if path.exists():
-            _, metadata, _ = read_header(path, CHECKPOINT)
-            with this_run(path):
-                run.progress = Progress.from_json(metadata["progress"])
+        run.progress = standing(self.folder)
         return run
 
     @property
@@ -71,7 +68,7 @@ class Trial:
 
     def open(self) -> Run:
         """Begin it, or go on with it."""
-        if (self.folder / "run.toml").exists():
+        if is_run(self.folder):
             return Run.resume(self.folder)
         return Run.begin(self.config, self.folder)
 

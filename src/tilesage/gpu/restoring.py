@@ -13,7 +13,7 @@ import numpy as np
 from tilesage.core.compiler import Array
 from tilesage.core.errors import InputError
 from tilesage.gpu.learner import Learner
-from tilesage.learning.restoring import check_arrays, check_positions
+from tilesage.learning.restoring import check_positions, checked
 
 GAMES = "games."
 
@@ -28,7 +28,8 @@ def check_state(learner: Learner, stored: Mapping[str, Array]) -> None:
         ours["mean"] = (e.size,), np.float32
     expected = {name: np.broadcast_to(kind(), shape) for name, (shape, kind) in ours.items()}  # takes no memory
     expected |= {f"{GAMES}{name}": array for name, array in learner.host_games().items()}
-    check_arrays(expected, stored, slice(e.tables_size >> len(e.network.stages), e.tables_size))
+    for _ in checked(expected, stored, slice(e.tables_size >> len(e.network.stages), e.tables_size)):
+        pass  # the first that is wrong raises an error
     if stored["done"].min() < 0:
         raise InputError("counters below 0")
     games = {name.removeprefix(GAMES): stored[name] for name in expected if name.startswith(GAMES)}

@@ -20,8 +20,8 @@ from tilesage.learning.config import GIGABYTE, TrainConfig, free_memory
 from tilesage.learning.registry import as_array, from_array
 from tilesage.learning.rules import UpdateRule
 from tilesage.learning.trainer import SOFTNESS, TOO_LARGE, Tally
-from tilesage.learning.weights import fresh_weights, promote_all
-from tilesage.networks.ntuple import evaluator
+from tilesage.learning.weights import fresh_weights
+from tilesage.networks.ntuple import evaluator, promote_all
 
 GAMES_IN_FLIGHT = 1 << 15
 MOST_HISTORY = 32

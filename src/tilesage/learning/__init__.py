@@ -2,8 +2,9 @@
 
 In come the settings of a run (`TrainConfig`); out go weights, metrics and checkpoints. rules.py has the updates of TD
 and TC (`td_update`, `tc_update`), registry.py finds a rule by its name, traces.py says how far back errors reach.
-forward.py, states.py and backward.py have the loops that play and learn, cpu.py the trainer, runs.py what lies on
-disk. The names below are imported when first used: the settings of a run are known without the compiler.
+forward.py, states.py and backward.py have the loops that play and learn, cpu.py the trainer, runs.py the run,
+folders.py what lies on disk. The names below are imported when first used: the settings of a run are known without
+the compiler.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from tilesage.core.lazy import lazily
 
 if TYPE_CHECKING:
     from tilesage.learning.config import TrainConfig
+    from tilesage.learning.metrics import read_metrics
     from tilesage.learning.rules import UpdateRule
-    from tilesage.learning.runs import Run, begin_training, read_metrics, train
+    from tilesage.learning.runs import Run, begin_training, train
     from tilesage.learning.trainer import Tally, Trainer, make_trainer
 
 __all__ = [
@@ -39,7 +41,7 @@ __getattr__ = lazily(
         "UpdateRule": ".rules",
         "begin_training": ".runs",
         "make_trainer": ".trainer",
-        "read_metrics": ".runs",
+        "read_metrics": ".metrics",
         "train": ".runs",
     },
 )

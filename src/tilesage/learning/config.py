@@ -209,8 +209,12 @@ class TrainConfig:
         """Bytes of weights, of what the rules remember, and of the mean, known before any is taken."""
         from tilesage.networks.ntuple import evaluator
 
-        size = evaluator(self.the_game, self.the_network).size
-        return 4 * size * (1 + max(len(phase.rule.memory) for phase in self.phase_list) + self.average)
+        return self.bytes_an_entry * evaluator(self.the_game, self.the_network).size
+
+    @property
+    def bytes_an_entry(self) -> int:
+        """What is known of each entry: its weight, what the rules remember, and the mean."""
+        return 4 * (1 + max(len(phase.rule.memory) for phase in self.phase_list) + self.average)
 
     def with_budget(self, games: int, moves: int, seconds: float) -> TrainConfig:
         """The same run with another end, where one is given."""

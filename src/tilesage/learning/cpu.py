@@ -20,14 +20,24 @@ from tilesage.learning.backward import RING, backward
 from tilesage.learning.config import TrainConfig, check_entries, check_memory
 from tilesage.learning.forward import forward_afterstates
 from tilesage.learning.registry import as_array, from_array
-from tilesage.learning.restoring import check_state
+from tilesage.learning.restoring import put_back
 from tilesage.learning.rules import UpdateRule, counting_visits
 from tilesage.learning.states import forward_states
 from tilesage.learning.steps import Shared, Train
-from tilesage.learning.thread_state import BEST, BY_AGE, GAMES, MOVES, POINTS, REPLAYS, ThreadState, new_thread_state
+from tilesage.learning.thread_state import (
+    BEST,
+    BY_AGE,
+    GAMES,
+    MOVES,
+    POINTS,
+    REPLAYS,
+    SQUARES,
+    ThreadState,
+    new_thread_state,
+)
 from tilesage.learning.trainer import SOFTNESS, TOO_LARGE, Tally
-from tilesage.learning.weights import fresh_weights, promote_all
-from tilesage.networks.ntuple import evaluator
+from tilesage.learning.weights import fresh_weights
+from tilesage.networks.ntuple import evaluator, promote_all
 
 ALONE = 200_000  # first moves, which one thread makes alone
 
@@ -121,7 +131,7 @@ class CpuTrainer:
             counted = Tally(
                 int(t[GAMES]), int(t[MOVES]), int(t[POINTS]), int(t[BEST]), int(t[REPLAYS]), float(thread.worst[0])
             )
-            counted.tiles = thread.tiles.copy()
+            counted.squares, counted.tiles = int(t[SQUARES]), thread.tiles.copy()
             total.add(counted)
             if not np.isfinite(thread.worst[0]):
                 total.worst = float("inf")
@@ -168,12 +178,8 @@ class CpuTrainer:
             self.averaged, self.mean = int(state["averaged"][0]), np.zeros_like(self._weights)
             if self.averaged < 1:
                 raise InputError("a mean of no weights")
-        ours = self.state()
         later = slice(self.evaluator.tables_size >> len(self.network.stages), self.evaluator.tables_size)
-        check_state(ours, state, self.game, len(self._weights), later)
-        for name, array in ours.items():
-            if name not in ("done", "rule", "averaged"):
-                np.copyto(array, state[name])
+        put_back(self.state(), state, self.game, len(self._weights), later)
 
     def close(self) -> None:
         self.pool.shutdown()

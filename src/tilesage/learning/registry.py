@@ -92,7 +92,7 @@ def as_array(rule: UpdateRule) -> Array:
     """A rule as a checkpoint names it."""
     import numpy as np
 
-    return np.frombuffer(rule.name.encode(), np.uint8)
+    return np.frombuffer(bytearray(rule.name.encode()), np.uint8)
 
 
 def from_array(array: Array) -> UpdateRule:

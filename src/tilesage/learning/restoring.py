@@ -1,13 +1,13 @@
 """What a checkpoint says is not believed: compiled loops follow its indices without looking.
 
-A file may be damaged, or made to do harm. Before anything of it is used, every array must have the kind and shape
+A file may be damaged, or made to do harm. Before anything learns from it, every array must have the kind and shape
 that this run expects, every number must be finite, every index must stay inside its table, and every position must be
 one of the game.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -26,31 +26,33 @@ RANGES = {
 }
 
 
-def check_state(ours: Mapping[str, Array], stored: Mapping[str, Array], game: Game, size: int, later: slice) -> None:
-    """Raises an InputError unless `stored` can take the place of `ours`, the arrays of a fresh trainer of this run.
+def put_back(ours: Mapping[str, Array], stored: Mapping[str, Array], game: Game, size: int, later: slice) -> None:
+    """Copy `stored` into `ours`, the arrays of a fresh trainer of this run, one after another.
 
-    `size` is that of the tables; `later` are the stages after the first, in which not all is learnt.
+    Raises an InputError unless it can take their place; the trainer is of no use then. `size` is that of the tables;
+    `later` are the stages after the first, in which not all is learnt.
     """
-    check_arrays(ours, stored, later)
+    for name, found in checked(ours, stored, later):
+        np.copyto(ours[name], found)
     for thread in sorted({name.partition(".")[0] for name in ours if "." in name}):
-        arrays = {name.removeprefix(f"{thread}."): stored[name] for name in ours if name.startswith(f"{thread}.")}
-        _check_thread(arrays, size, game)
+        own = {name.removeprefix(f"{thread}."): ours[name] for name in ours if name.startswith(f"{thread}.")}
+        _check_thread(own, size, game)
 
 
-def check_arrays(ours: Mapping[str, Array], stored: Mapping[str, Array], later: slice) -> None:
-    """All arrays must be there, of the kinds and shapes of ours, and hold numbers."""
+def checked(ours: Mapping[str, Array], stored: Mapping[str, Array], later: slice) -> Iterator[tuple[str, Array]]:
+    """All arrays, one after another: they must be of the kinds and shapes of ours, and hold numbers."""
     for name, array in ours.items():
         if name not in stored:
             raise InputError(f"{name} is missing")
         found = stored[name]
         if found.shape != array.shape or found.dtype != array.dtype:
             raise InputError(f"{name} is {found.dtype}{found.shape}, this run needs {array.dtype}{array.shape}")
-        parts = [found]
+        sure, unsure = [found], found[:0]
         if name in STAGED:
-            unsure = found[later]
-            parts = [found[: later.start], unsure[~np.isnan(unsure)], found[later.stop :]]
-        if array.dtype.kind == "f" and not all(_finite(part) for part in parts):
+            sure, unsure = [found[: later.start], found[later.stop :]], found[later]
+        if array.dtype.kind == "f" and not (all(map(_finite, sure)) and not np.isinf(unsure).any()):
             raise InputError(f"{name} holds numbers that are infinite or not numbers at all")
+        yield name, found
 
 
 def _finite(numbers: Array) -> bool:

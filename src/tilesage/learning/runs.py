@@ -1,101 +1,39 @@
-"""A run is a folder, and everything in it is safe if the process is killed at any moment.
+"""A training run: it begins or goes on, calls its trainer for a moment at a time, counts, and saves.
 
-    run.toml                 every setting
-    metrics.jsonl            one line a block of games: games, moves, seconds, mean, max, reach, rate, moves/s
-    last.safetensors         the model at the last checkpoint
-    best.safetensors         the model at the checkpoint before which games went best
-    checkpoint.safetensors   all that `--resume` needs: weights, what the rule remembers, games, counters
-    run.lock                 held while a process trains here
-
-Files are written under a temporary name and renamed. A resumed run goes on from its last checkpoint: metrics written
-after it are cut off and made again, and with one thread the weights become those of a run never interrupted.
+What lies on the disk is in folders.py, the lines of metrics in metrics.py, where a run stands in progress.py. A
+resumed run goes on from its last checkpoint: metrics written after it are cut off and made again, and with one thread
+the weights become those of a run never interrupted.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
-import math
 import os
-import shutil
 import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
+from tilesage.core.compiler import Array
 from tilesage.core.errors import InputError
-from tilesage.core.files import lock, written
 from tilesage.core.interrupts import postponed
 from tilesage.learning.config import TrainConfig, settings_of
+from tilesage.learning.folders import LAST, SETTINGS, Folder, checkpoint_of, is_run, standing, this_run
+from tilesage.learning.metrics import line_of, read_metrics
+from tilesage.learning.progress import Progress
 from tilesage.learning.recipes import BEST, completed
 from tilesage.learning.trainer import Tally, Trainer, make_trainer
-from tilesage.networks.files import (
-    Model,
-    check_finite,
-    load_model,
-    map_tensor,
-    read_header,
-    save_model,
-    write_tensors,
-)
+from tilesage.networks.files import Model, load_model
 
 if TYPE_CHECKING:
     from tilesage.games import Game
 
-CHECKPOINT = "tilesage-checkpoint"
-FILES = ("run.toml", "metrics.jsonl", "last.safetensors", "best.safetensors", "checkpoint.safetensors")
 EVERY = 60.0  # seconds between checkpoints
-NO_LIMIT = 1 << 60
+MOST_ELSE = 1 << 26  # bytes of an array that is no table
 AVERAGED_FROM, LOOKS = 0.85, 8  # the mean of the weights is taken over the rest of the run, so many times
-LONGEST_LINE = 10_000  # characters of a line of metrics
-
-
-@dataclass
-class Progress:
-    """Where a run stands; what a checkpoint keeps besides the trainer."""
-
-    games: int = 0
-    moves: int = 0
-    seconds: float = 0.0
-    phase: int = 0
-    phases: str = ""  # of which it is one
-    lines: int = 0  # of metrics
-    best: float = -1.0  # mean score of the games before the best checkpoint
-    block: Tally = field(default_factory=Tally)  # games since the last line
-    recent: Tally = field(default_factory=Tally)  # games since the last checkpoint
-
-    def to_json(self) -> str:
-        found = dict(vars(self))
-        for name in ("block", "recent"):
-            tally = vars(found[name])
-            found[name] = tally | {"tiles": tally["tiles"].tolist()}
-        return json.dumps(found)
-
-    @classmethod
-    def from_json(cls, text: str) -> Progress:
-        found = json.loads(text)
-        for name in ("block", "recent"):
-            found[name] = Tally(**found[name] | {"tiles": np.array(found[name]["tiles"], np.int64)})
-        progress = cls(**found)
-        for part in (progress, progress.block, progress.recent):
-            for name, default in vars(type(part)()).items():
-                value = getattr(part, name)
-                whole = type(value) is int and value >= 0
-                if type(default) is int and not whole:
-                    raise InputError(f"{name} is {value!r}")
-                if type(default) is float and not (whole or (type(value) is float and math.isfinite(value))):
-                    raise InputError(f"{name} is {value!r}")
-                if type(default) is str and type(value) is not str:
-                    raise InputError(f"{name} is {value!r}")
-                if isinstance(default, np.ndarray) and value.shape != default.shape:
-                    raise InputError(f"{name} has the shape {value.shape}")
-        return progress
-
 
 Listener = Callable[[Mapping[str, Any], Progress], None]
 Maker = Callable[[TrainConfig], Trainer]
@@ -108,11 +46,10 @@ class Run:
         self.config, self.folder, self.every = config, folder, every
         self.progress = Progress()
         self.stopping = False
-        self.log: IO[str] | None = None  # metrics.jsonl
+        self.files: Folder | None = None  # while this process trains in its folder
         self.lines: list[dict[str, Any]] = []  # of metrics, where no folder keeps them
         self.closed = False
         self._result: Model | None = None
-        self.lock: IO[str] | None = None
         self.trainer: Trainer
 
     def __repr__(self) -> str:
@@ -133,21 +70,21 @@ class Run:
         if not config.limited:
             raise InputError("how long? give --seconds, --games or --moves")
         run = cls(config, folder, every)
-        if folder is not None and (folder / "run.toml").exists():
-            raise InputError(
-                f"{folder} already holds a run: --resume {folder} goes on with it, or take another --out"
-            )
         if folder is not None:
+            if is_run(folder):
+                raise InputError(
+                    f"{folder} already holds a run: --resume {folder} goes on with it, or take another --out"
+                )
             try:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise InputError(f"cannot make {folder}: {error.strerror}") from None
-            run._take_lock()
         with run._closed_on_failure():
+            files = run._hold()
             run.trainer = make(config)  # what it refuses leaves no run behind
-            if folder is not None:
-                config.write(folder / "run.toml")
-                run.log = (folder / "metrics.jsonl").open("w", encoding="utf-8")
+            if files:
+                config.write(files.path / SETTINGS)
+                files.begin_metrics(0)
         return run
 
     @classmethod
@@ -166,21 +103,14 @@ class Run:
         `train()` then goes on with it.
         """
         folder = Path(folder)
-        if not (folder / "run.toml").exists():
-            raise InputError(f"{folder} is not a run: run.toml is missing")
-        config = TrainConfig.read(folder / "run.toml").with_budget(games, moves, seconds)
+        if not is_run(folder):
+            raise InputError(f"{folder} is not a run: {SETTINGS} is missing")
+        config = TrainConfig.read(folder / SETTINGS).with_budget(games, moves, seconds)
         run = cls(config, folder, every)
-        run._take_lock()
         with run._closed_on_failure():
-            path = folder / "checkpoint.safetensors"
-            saved = read_header(path, CHECKPOINT) if path.exists() else None
-            if saved:
-                run._read_progress(path, saved[1])
-            elif (folder / "last.safetensors").exists():
-                raise InputError(
-                    f"{folder} has a model but no checkpoint.safetensors, from which it would go on: begin another "
-                    "run with --out, or move last.safetensors away to begin this one again from nothing"
-                )
+            files = run._hold()
+            assert files is not None
+            run._stand_where_it_was()
             if run.done >= 1 and (games or moves or seconds):
                 p = run.progress
                 raise InputError(
@@ -191,18 +121,11 @@ class Run:
                 run.config = config.with_phases(phases, run.done, config.phase_list[run.progress.phase])
                 run.progress.phase = 0
             run.trainer = make(run.config)
-            if saved:
-                header, _, start = saved
-                with this_run(path):
-                    run.trainer.restore({name: map_tensor(path, tensor, start) for name, tensor in header.items()})
-                phase = run.config.phase_list[run.progress.phase]
-                if phase.rule.name != run.trainer.rule.name:  # a checkpoint of the very beginning, under another
-                    run.trainer.begin_phase(phase.rule)
-            run.config.write(folder / "run.toml")  # what is refused above leaves the run as it was
+            run._restore()
+            run.config.write(folder / SETTINGS)  # what is refused above leaves the run as it was
             if _looks(run.done) == 0:
                 run.trainer.average(afresh=True)  # the mean was that of another end
-            run._sweep()
-            run._cut_metrics()
+            files.begin_metrics(run.progress.games - run.progress.block.games)
         return run
 
     @contextlib.contextmanager
@@ -214,43 +137,38 @@ class Run:
             self.close()
             raise
 
-    def _read_progress(self, path: Path, metadata: Mapping[str, str]) -> None:
-        """Where the checkpoint stands in this run, unless it cannot be true."""
+    def _hold(self) -> Folder | None:
+        """The files of the folder, if there is one and no other process trains in it."""
+        if self.folder is not None:
+            self.files = Folder(self.folder, self.config.threads)
+        return self.files
+
+    def _stand_where_it_was(self) -> None:
+        """Read where the checkpoint stands in this run, unless that cannot be true."""
+        assert self.folder is not None
+        path = self.folder / LAST
+        if path.exists() and checkpoint_of(self.folder) is None:
+            raise InputError(
+                f"{path} is a model without what a run goes on from: begin another run with --out, or move the file "
+                "away to begin this one again from nothing"
+            )
+        self.progress = standing(self.folder)
         with this_run(path):
-            self.progress = Progress.from_json(metadata["progress"])
             if self.progress.phases not in ("", self.config.phases):  # killed after it got others: it is before them
                 self.progress.phase = 0
             if self.progress.phase >= len(self.config.phase_list):
                 raise InputError("it is in a phase that this run does not have")
 
-    def _sweep(self) -> None:
-        """Remove what a killed process was still writing."""
+    def _restore(self) -> None:
+        """Give the trainer what the checkpoint holds."""
         assert self.folder is not None
-        for name in FILES:
-            for path in self.folder.glob(f".{name}.*"):
-                path.unlink(missing_ok=True)
-
-    def _take_lock(self) -> None:
-        """One process a folder. The system lets go of the lock when the process dies, however it dies."""
-        assert self.folder is not None
-        self.lock = (self.folder / "run.lock").open("a+", encoding="utf-8")
-        if not lock(self.lock):
-            self.lock.seek(0)
-            owner = self.lock.read().strip() or "unknown"
-            self.lock.close()
-            raise InputError(f"another process ({owner}) trains in {self.folder}: wait for it, or take another --out")
-        self.lock.truncate(0)
-        self.lock.write(str(os.getpid()))
-        self.lock.flush()
-
-    def _cut_metrics(self) -> None:
-        """Forget the lines that were written after the checkpoint."""
-        assert self.folder is not None
-        path = self.folder / "metrics.jsonl"
-        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-        with written(path) as file:
-            file.write(b"".join(lines[: self.progress.lines]))
-        self.log = path.open("a", encoding="utf-8")
+        saved = checkpoint_of(self.folder, self.config.memory_needed() + MOST_ELSE)
+        if saved is not None:
+            with this_run(saved.path):
+                self.trainer.restore(saved)
+            phase = self.config.phase_list[self.progress.phase]
+            if phase.rule.name != self.trainer.rule.name:  # a checkpoint of the very beginning, under another
+                self.trainer.begin_phase(phase.rule)
 
     # --- the loop --------------------------------------------------------------------------------------------
 
@@ -302,8 +220,8 @@ class Run:
         try:
             while self.done < 1 and not self.stopping:
                 yield self.step()
-                if self.folder is not None and time.monotonic() - saved > self.every:
-                    self.checkpoint()
+                if self.files and self.files.idle and time.monotonic() - saved > self.every:
+                    self.checkpoint(wait=False)
                     saved = time.monotonic()
         except InputError:  # learning has diverged, or the disk is full: what was saved before stays as it is
             raise
@@ -328,6 +246,7 @@ class Run:
             self.progress.phase += 1
             phase = phases[self.progress.phase]
             self.trainer.begin_phase(phase.rule, phase.softened)
+            self.trainer.average(afresh=True)  # a mean is of one phase
         before = self.done
         moves, games = self._left()
         rate = phases[self.progress.phase].rate_at(self.done)
@@ -354,41 +273,25 @@ class Run:
 
     def _line(self) -> dict[str, Any]:
         """Close the block: one line of metrics."""
-        p, game = self.progress, self.config.the_game
-        block, p.block = p.block, Tally()
-        reached = {str(game.tiles[i]): round(block.reach(i), 5) for i in range(game.goal - 1, len(game.tiles))}
-        line = {
-            "games": p.games,
-            "moves": p.moves,
-            "seconds": round(p.seconds, 3),
-            "mean": round(block.mean, 2),
-            "max": block.best,
-            "reach": {tile: share for tile, share in reached.items() if share},
-            "rate": self.config.phase_list[p.phase].rate_at(self.done),
-            "moves_per_second": round(block.moves / block.seconds) if block.seconds else 0,
-            "largest_error": round(block.worst, 1),
-        }
-        if block.replays:
-            line["replays"] = block.replays
-        if self.log:
-            self.log.write(json.dumps(line) + "\n")
-            self.log.flush()
+        p = self.progress
+        line = line_of(p, self.config.the_game, self.config.phase_list[p.phase].rate_at(self.done))
+        p.block = Tally()
+        if self.files:
+            self.files.add(line)
         else:
             self.lines.append(line)
-        p.lines += 1
         return line
 
     # --- saving ----------------------------------------------------------------------------------------------
 
     @property
     def model(self) -> Model:
-        """The network as it is now; after training that of the folder, `last.safetensors`, if there is one."""
+        """The network as it is now; after training the model that the folder means, if there is one."""
         if not self.closed:
             return self._model_now()
         if self._result is None:
-            last = self.folder / "last.safetensors" if self.folder is not None else None
-            kept = last is not None and last.exists()
-            self._result = load_model(last, self.config.the_game) if kept else self._model_now()
+            kept = self.folder is not None and (self.folder / LAST).exists()
+            self._result = load_model(self.folder, self.config.the_game) if kept else self._model_now()
         return self._result
 
     @property
@@ -397,52 +300,34 @@ class Run:
         return self.lines if self.folder is None else read_metrics(self.folder)
 
     def _model_now(self) -> Model:
+        return self._model_of(self.trainer.weights())
+
+    def _model_of(self, weights: Array) -> Model:
         p = self.progress
         training = {
             "games": p.games,
             "moves": p.moves,
             "seconds": round(p.seconds, 1),
-            "mean": round(p.recent.mean, 1),
+            "mean": round(p.recent.mean if p.recent.games else p.mean, 1),
         }
         settings = {name: value for name, value in vars(self.config).items() if value not in ("", 0, 0.0, False)}
         game, network = self.config.the_game, self.config.the_network
-        return Model(game, network, self.trainer.weights(), self.config.of, training | {"settings": settings})
+        return Model(game, network, weights, self.config.of, training | {"settings": settings})
 
-    def checkpoint(self) -> None:
-        """Write last, best if it is, and the checkpoint itself.
-
-        The first time, the checkpoint comes first: a folder with a model but no checkpoint has lost it.
-        """
-        if self.folder is None:
-            return
-        p, model = self.progress, self._model_now()
-        last, best = self.folder / "last.safetensors", self.folder / "best.safetensors"
-        first, better = not last.exists(), not best.exists()
-        if p.recent.games and (p.recent.mean >= p.best or better):
-            p.best, better = p.recent.mean, True
-        p.recent = Tally()
-        if first:
-            check_finite(last, model.weights)  # as `save_model` does, before anything is written
-            self._write_checkpoint()
-        save_model(model, last)
-        if better:
-            _link(last, best)
-        if not first:
-            self._write_checkpoint()
-
-    def _write_checkpoint(self) -> None:
-        assert self.folder is not None
-        self.progress.phases = self.config.phases
-        metadata = {"format": CHECKPOINT, "progress": self.progress.to_json()}
-        write_tensors(self.folder / "checkpoint.safetensors", self.trainer.state(), metadata)
+    def checkpoint(self, wait: bool = True) -> None:
+        """Save the run as it is now; without waiting, training may go on while the file is written."""
+        if self.files:
+            self.progress.phases = self.config.phases
+            state = self.trainer.state()
+            self.files.save(self._model_of(state["weights"]), state, self.progress)
+            if wait:
+                self.files.finish()
 
     def close(self) -> None:
+        """Let go of the folder and of the trainer's threads."""
         self.closed = True
-        if self.log:
-            with contextlib.suppress(OSError):  # a full disk has been reported already
-                self.log.close()
-        if self.lock:
-            self.lock.close()
+        if self.files:
+            self.files.close()
         closing = getattr(getattr(self, "trainer", None), "close", None)
         if closing:
             closing()
@@ -451,42 +336,6 @@ class Run:
 def _looks(done: float) -> int:
     """How many times a run that is so far done has taken its weights into their mean."""
     return 1 + int((done - AVERAGED_FROM) / (1 - AVERAGED_FROM) * LOOKS) if done >= AVERAGED_FROM else 0
-
-
-@contextlib.contextmanager
-def this_run(checkpoint: Path) -> Iterator[None]:
-    """Numbers of a checkpoint that make no sense are one clear line."""
-    try:
-        yield
-    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        why = str(error) if isinstance(error, InputError) else "its numbers make no sense"
-        raise InputError(
-            f"{checkpoint} is damaged, or not from this run: {why}. last.safetensors still is a model; move both "
-            "away to begin this run again from nothing"
-        ) from None
-
-
-def _link(source: Path, target: Path) -> None:
-    """Make `target` the same file as `source`; a copy where the file system has no links."""
-    temporary = target.with_name(f".{target.name}.tmp")
-    temporary.unlink(missing_ok=True)
-    try:
-        os.link(source, temporary)
-    except OSError:
-        shutil.copyfile(source, temporary)
-    temporary.replace(target)
-
-
-def owner_of(folder: Path) -> int | None:
-    """The number of the process that trains in this folder now, on this machine; None when nobody does."""
-    try:
-        with (folder / "run.lock").open("r+", encoding="utf-8") as held:
-            owner = int(held.read())
-            if os.name != "nt":  # where 0 is a signal
-                os.kill(owner, 0)  # an error, if it has ended: then nobody is kept from taking the lock meanwhile
-            return None if lock(held) else owner
-    except (OSError, ValueError, OverflowError):
-        return None
 
 
 @contextlib.contextmanager
@@ -503,32 +352,6 @@ def stopping_cleanly(run: Run) -> Iterator[None]:
         if not run.stopping:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """The lines of a run's metrics; a last line that was cut by a kill is left out."""
-    path = folder / "metrics.jsonl"
-    if not path.exists():
-        raise InputError(f"{folder} is not a run: metrics.jsonl is missing")
-    found = []
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-        try:
-            found.append(_checked_line(json.loads(line)))
-        except (ValueError, KeyError, TypeError, RecursionError):
-            if len(line) > LONGEST_LINE or line.endswith(b"}"):
-                raise InputError(f"{path}: line {number} is no line of metrics") from None
-            break
-    return found
-
-
-def _checked_line(line: dict[str, Any]) -> dict[str, Any]:
-    """The line, if it has the figures that every reader relies on."""
-    for name in ("games", "moves", "seconds", "mean", "max", "moves_per_second"):
-        if type(line[name]) not in (int, float) or not 0 <= line[name] < NO_LIMIT:
-            raise ValueError(name)
-    if not all(type(share) in (int, float) and 0 <= share <= 1 for share in line["reach"].values()):
-        raise ValueError("reach")
-    return line
 
 
 def train(

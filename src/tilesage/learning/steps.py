@@ -10,7 +10,17 @@ import numpy as np
 from tilesage.core.compiler import Array, compiled
 from tilesage.games.game import Game
 from tilesage.learning.ahead import make_ahead
-from tilesage.learning.thread_state import BEST, CANDIDATES, GAMES, MOVES, POINTS, REPLAYS, SLOTS, ThreadState
+from tilesage.learning.thread_state import (
+    BEST,
+    CANDIDATES,
+    GAMES,
+    MOVES,
+    POINTS,
+    REPLAYS,
+    SLOTS,
+    SQUARES,
+    ThreadState,
+)
 from tilesage.learning.weights import Promote, Read, reader
 from tilesage.networks.layout import is_small
 from tilesage.networks.ntuple import Evaluator
@@ -316,6 +326,7 @@ def _end_episode(game: Game) -> EndEpisode:
         if thread.origin[g] == 0:
             thread.tally[GAMES] += 1
             thread.tally[POINTS] += thread.score[g]
+            thread.tally[SQUARES] += thread.score[g] * thread.score[g]
             thread.tally[BEST] = max(thread.tally[BEST], thread.score[g])
             thread.tiles[largest(thread.board[g], thread.aux[g])] += 1
         else:

@@ -25,7 +25,7 @@ LINE = 128  # bytes that a processor fetches together: two cache lines
 BY_AGE = "age"  # in checkpoints of networks by age only
 
 # Places in `tally`.
-GAMES, MOVES, POINTS, BEST, REPLAYS, TALLY = 0, 1, 2, 3, 4, 5
+GAMES, MOVES, POINTS, SQUARES, BEST, REPLAYS, TALLY = 0, 1, 2, 3, 4, 5, 6
 
 
 class ThreadState(NamedTuple):

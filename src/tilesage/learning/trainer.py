@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -29,10 +30,11 @@ class Tally:
     replays: int = 0  # episodes from positions met before
     worst: float = 0.0  # the largest error
     seconds: float = 0.0
+    squares: int = 0  # the sum of the squares of the scores; 0 where nobody counts them
     tiles: Array = field(default_factory=lambda: np.zeros(TILES, np.int64))  # finished games by largest tile
 
     def add(self, other: Tally) -> None:
-        for name in ("games", "moves", "points", "replays", "seconds"):
+        for name in ("games", "moves", "points", "squares", "replays", "seconds"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.best, self.worst = max(self.best, other.best), max(self.worst, other.worst)
         self.tiles = self.tiles + other.tiles
@@ -40,6 +42,13 @@ class Tally:
     @property
     def mean(self) -> float:
         return self.points / self.games if self.games else 0.0
+
+    @property
+    def error(self) -> float:
+        """One standard error of the mean; where squares are not known, as if scores spread as far as they reach."""
+        n, mean = self.games, self.mean
+        spread = math.sqrt(max(0.0, self.squares - n * mean**2) / (n - 1)) if n > 1 and self.squares else mean
+        return spread / math.sqrt(n) if n else 0.0
 
     def reach(self, index: int) -> float:
         """Share of games whose largest tile is at least this index."""

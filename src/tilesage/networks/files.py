@@ -2,15 +2,14 @@
 
 A full model holds one tensor `weights`, ready to be mapped. A packed model, for shipping, keeps only the entries that
 were ever learnt, a byte each, compressed (packing.py), and the table of ages as it is; it is unpacked into memory
-when opened. The metadata name the game, the network and how it was trained.
+when opened. A checkpoint of a run is a model, too: `model` in its metadata says which of its tables the weights are,
+and they may be stored sparse (tensors.py). The metadata name the game, the network and how it was trained.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,14 +20,14 @@ import numpy as np
 
 from tilesage.core.compiler import Array
 from tilesage.core.errors import InputError
-from tilesage.core.files import written
 from tilesage.games import DEFAULT_GAME, Game, get
 from tilesage.games.outside import check_known
 from tilesage.networks.layout import VERSION, layout_of
-from tilesage.networks.ntuple import Evaluator, evaluator
+from tilesage.networks.ntuple import Evaluator, evaluator, promote_all
 from tilesage.networks.packing import VERSION as PACKING
 from tilesage.networks.packing import unzip_weights, zip_weights
 from tilesage.networks.patterns import Network, parse_network
+from tilesage.networks.tensors import Tensors, write_tensors
 
 if TYPE_CHECKING:
     from tilesage.games import Afterstate, State
@@ -37,18 +36,9 @@ if TYPE_CHECKING:
 FORMAT = "tilesage-model"
 CHECKED_TOGETHER = 1 << 16
 CHECKED_AT_MOST = 1 << 23  # weights, about: a few milliseconds
-LONGEST_HEADER = 1 << 23  # bytes: a checkpoint takes 3 kB for each thread
 BUILT_IN = Path(__file__).resolve().parent.parent / "models"
 WHAT = ("afterstates", "states")
 SUFFIX = ".safetensors"
-DTYPES: dict[str, Any] = {
-    "F32": np.float32,
-    "F64": np.float64,
-    "I64": np.int64,
-    "U8": np.uint8,
-    "U32": np.uint32,
-    "U64": np.uint64,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +163,7 @@ def save_model(
     """
     path = Path(path)
     check_finite(path, model.weights)
-    metadata = _metadata(model)
+    metadata = metadata_of(model)
     if packed:
         tables = len(model.weights) - model.network.ages
         met = None if importance is None else importance[:tables]
@@ -187,7 +177,8 @@ def save_model(
     return path
 
 
-def _metadata(model: Model) -> dict[str, str]:
+def metadata_of(model: Model) -> dict[str, str]:
+    """What the file of a model says of it."""
     network = model.network
     return {
         "format": FORMAT,
@@ -206,84 +197,16 @@ def _metadata(model: Model) -> dict[str, str]:
     }
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Array], metadata: Mapping[str, str]) -> None:
-    """The safetensors format, streamed: a header of names, types and places, then the bytes."""
-    names = {np.dtype(kind): name for name, kind in DTYPES.items()}
-    header: dict[str, Any] = {"__metadata__": dict(metadata)}
-    place = 0
-    for name, tensor in tensors.items():
-        header[name] = {
-            "dtype": names[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [place, place + tensor.nbytes],
-        }
-        place += tensor.nbytes
-    text = json.dumps(header).encode()
-    if len(text) > LONGEST_HEADER:
-        raise InputError(f"cannot write {path}: it would have too many parts to be read again")
-    text += b" " * (-(len(text) + 8) % 64)  # so that the weights start on a cache line
-    with written(path) as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for tensor in tensors.values():
-            if tensor.size:
-                file.write(np.ascontiguousarray(tensor).data.cast("B"))
-
-
 def write_training(path: Path, training: Mapping[str, Any]) -> Path:
     """Change what a model says about its training; its weights stay as they are, byte by byte."""
-    header, metadata, start = read_header(path)
-    tensors = {name: map_tensor(path, tensor, start) for name, tensor in header.items()}
-    write_tensors(path, tensors, metadata | {"training": json.dumps(dict(training))})
+    opened = Tensors.open(path, FORMAT)
+    stored = {name: opened.stored(name) for name in opened}
+    write_tensors(path, stored, {**opened.metadata, "training": json.dumps(dict(training))})
     return path
 
 
-def read_header(path: Path, kind: str = FORMAT) -> tuple[dict[str, Any], dict[str, str], int]:
-    """Tensors, metadata and the place of the data, after checking that all of it can be true."""
-    try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            start = file.read(8)
-            length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
-            if not 2 <= length <= LONGEST_HEADER + 64:
-                raise InputError(f"{path} is not a model: tilesage writes .safetensors files")
-            if length > size - 8:
-                raise InputError(f"{path} is cut short: {length + 8 - size} bytes of its header alone are missing")
-            header = json.loads(file.read(length))
-        metadata = header.pop("__metadata__")
-        if metadata.get("format") != kind:
-            raise InputError(f"{path} is a safetensors file, but not an {kind}")
-        _check_places(path, header, size - 8 - length)
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} is not a model: its header makes no sense") from None
-    return header, metadata, 8 + length
-
-
-def _check_places(path: Path, header: dict[str, Any], room: int) -> None:
-    for name, tensor in header.items():
-        begin, end = places = tensor["data_offsets"]
-        shape = tensor["shape"]
-        whole = all(type(n) is int and n >= 0 for n in (*places, *shape)) and len(shape) <= 8
-        kind = DTYPES.get(tensor["dtype"])
-        if kind is None or not whole or end - begin != np.dtype(kind).itemsize * math.prod(shape):
-            raise InputError(f"{path}: tensor {name!r} does not fit its description")
-        if end > room:
-            raise InputError(f"{path} is cut short: {end - room} bytes are missing")
-
-
-def map_tensor(path: Path, tensor: Mapping[str, Any], start: int) -> Array:
-    """One tensor of a checked header as a memory map."""
-    kind = DTYPES[tensor["dtype"]]
-    if 0 in tensor["shape"]:
-        return np.zeros(tensor["shape"], kind)
-    return np.memmap(path, kind, "r", start + tensor["data_offsets"][0], tuple(tensor["shape"]))
-
-
 def load_model(source: os.PathLike[str] | str | None = None, game: Game | str | None = None) -> Model:
-    """The model of a file, of a run folder (its best), or the built-in one of this name.
+    """The model of a file, of a run folder (the one that plays best), or the built-in one of this name.
 
     Without a source: the model that ships for `game`.
 
@@ -292,8 +215,8 @@ def load_model(source: os.PathLike[str] | str | None = None, game: Game | str | 
     (Model('2048': 2048, 4x6+squares, values of afterstates), True)
     """
     path = find_model(source, game if isinstance(game, str) or game is None else game.name)
-    header, metadata, start = read_header(path)
-    model_game, network = _what_it_is(path, metadata)
+    opened = Tensors.open(path, FORMAT, memory_of_this_machine())
+    model_game, network = _what_it_is(path, opened.metadata)
     wanted = game if isinstance(game, str) or game is None else game.name
     if wanted is not None and wanted != model_game.name:
         raise InputError(
@@ -301,28 +224,37 @@ def load_model(source: os.PathLike[str] | str | None = None, game: Game | str | 
         )
     if isinstance(game, Game):
         model_game = game
-    size = size_of(network)
-    if "packed" in metadata:
-        weights = _unpack(path, header, metadata["packed"], start, size)
-        if network.by_age:
-            weights[size - network.ages :] = _fitting(path, header, "ages", start, network.ages, network)
-    else:
-        weights = _fitting(path, header, "weights", start, size, network)
+    weights = _weights(opened, network)
     check_finite(path, weights)
-    return Model(model_game, network, weights, metadata["of"], json.loads(metadata["training"]), path)
+    training = json.loads(opened.metadata["training"])
+    return Model(model_game, network, weights, opened.metadata["of"], training, path)
 
 
-def _fitting(path: Path, header: Mapping[str, Any], name: str, start: int, size: int, network: Network) -> Array:
+def _weights(opened: Tensors, network: Network) -> Array:
+    """All weights of a file, however they are stored."""
+    size, metadata = size_of(network), opened.metadata
+    if "packed" in metadata:
+        weights = _unpack(opened, size)
+        if network.by_age:
+            weights[size - network.ages :] = _fitting(opened, "ages", network.ages, network)
+        return weights
+    weights = _fitting(opened, metadata.get("model", "weights"), size, network)
+    if metadata.get("unlearnt") == "1":
+        weights = np.array(weights)
+        promote_all(weights, network, layout_of(network).entries)
+    return weights
+
+
+def _fitting(opened: Tensors, name: str, size: int, network: Network) -> Array:
     """A tensor of so many numbers."""
-    tensor = header.get(name, {})
-    if tensor.get("shape") != [size] or tensor.get("dtype") != "F32":
-        raise InputError(f"{path}: its {name} do not fit its network {network.name}")
-    return map_tensor(path, tensor, start)
+    if opened.kind_of(name) != (np.float32, (size,)):
+        raise InputError(f"{opened.path}: its {name} do not fit its network {network.name}")
+    return opened[name]
 
 
 def describe_model(path: Path) -> Model:
     """What a model file says of itself, without its weights."""
-    _, metadata, _ = read_header(path)
+    metadata = Tensors.open(path, FORMAT).metadata
     game, network = _what_it_is(path, metadata)
     return Model(game, network, np.zeros(0, np.float32), metadata["of"], json.loads(metadata["training"]), path)
 
@@ -357,10 +289,10 @@ def find_model(source: os.PathLike[str] | str | None, game: str | None = None) -
         return found[0]
     path = Path(source)
     if path.is_dir():
-        for name in ("best", "last"):
-            if (path / f"{name}{SUFFIX}").exists():
-                return path / f"{name}{SUFFIX}"
-        raise InputError(f"{path} is a folder without a model: best.safetensors is missing")
+        found_here = model_in(path)
+        if found_here is None:
+            raise InputError(f"{path} is a folder without a model: last{SUFFIX} is missing")
+        return found_here
     if path.exists():
         return path
     built_in_path = BUILT_IN / f"{path.name.removesuffix(SUFFIX)}{SUFFIX}"
@@ -368,6 +300,11 @@ def find_model(source: os.PathLike[str] | str | None, game: str | None = None) -
         return built_in_path
     names = ", ".join(built_in_names()) or "none"
     raise InputError(f"no model {str(source)!r}: give a file, a run folder, or a built-in one ({names})")
+
+
+def model_in(folder: Path) -> Path | None:
+    """The model that a run folder means: the last one, or an earlier one kept beside it while that plays better."""
+    return next((path for name in ("best", "last") if (path := folder / f"{name}{SUFFIX}").is_file()), None)
 
 
 def built_in_names() -> list[str]:
@@ -401,12 +338,13 @@ def _what_it_is(path: Path, metadata: Mapping[str, str]) -> tuple[Game, Network]
         raise InputError(f"{path} is not a model: its metadata make no sense") from None
 
 
-def _unpack(path: Path, header: Mapping[str, Any], version: str, start: int, size: int) -> Array:
-    tensor = header.get("packed", {})
-    if version != PACKING:
+def _unpack(opened: Tensors, size: int) -> Array:
+    path = opened.path
+    if opened.metadata["packed"] != PACKING:
         raise InputError(f"{path} is packed in another way than this version of tilesage reads: make it anew")
-    if tensor.get("dtype") != "U8" or len(tensor["shape"]) != 1:
+    kind, shape = opened.kind_of("packed")
+    if kind != np.uint8 or len(shape) != 1:
         raise InputError(f"{path}: the weights of a packed model are missing")
     if 4 * size > memory_of_this_machine():
         raise InputError(f"{path} takes {4 * size / 1e9:,.0f} GB when it is unpacked: more than this machine has")
-    return unzip_weights(map_tensor(path, tensor, start), size, str(path))
+    return unzip_weights(opened["packed"], size, str(path))

@@ -154,3 +154,12 @@ def _offset(game: Game, network: Network, entries: int) -> Callable[..., Any]:
         return chosen * size
 
     return offset
+
+
+def promote_all(weights: Array, network: Network, entries: int) -> None:
+    """Give every entry that was never learnt the value of the stage before, so that readers need no rule."""
+    size = entries * (HINTS if network.by_hint else 1)
+    stages = weights[: len(weights) - network.ages].reshape(-1, size)
+    for stage in range(1, len(stages)):
+        before = stages[stage - (1 << (stage.bit_length() - 1))]
+        np.copyto(stages[stage], before, where=np.isnan(stages[stage]))

@@ -189,7 +189,7 @@ def kept(figures: Mapping[str, Any]) -> dict[str, Any]:
 
 def curve_of(folder: Path) -> list[dict[str, Any]]:
     """A run's learning curve: so many lines of its metrics, each the mean over the blocks since the one before."""
-    from tilesage.learning.runs import read_metrics
+    from tilesage.learning.metrics import read_metrics
 
     lines = read_metrics(folder)
     found, width = [], max(1, -(-len(lines) // CURVE))

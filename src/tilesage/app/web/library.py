@@ -17,13 +17,13 @@ from tilesage.app.web.limits import Missing
 from tilesage.app.web.settings import Settings
 from tilesage.core.errors import InputError
 from tilesage.learning.config import settings_in
-from tilesage.learning.runs import owner_of
-from tilesage.networks.files import BUILT_IN, SUFFIX, Model, built_in_names, load_model, read_header
+from tilesage.learning.folders import owner_of
+from tilesage.networks.files import BUILT_IN, FORMAT, SUFFIX, Model, built_in_names, load_model, model_in
+from tilesage.networks.tensors import Tensors
 
 MOST_RUNS = 500
 MOST_BYTES = 1 << 20  # of metrics in one answer
 MOST_FIGURE = 1e300
-MODELS = ("best", "last")  # of a run, the better one first
 EVALUATION = "evaluation.json"  # in a run folder: the figures of its model at play
 
 
@@ -106,8 +106,9 @@ class Library:
     def _model_files(self) -> list[ModelFile]:
         files = [ModelFile(name, "built-in", BUILT_IN / f"{name}{SUFFIX}") for name in built_in_names()]
         for run in self.runs():
-            of_run = (run.folder / f"{name}{SUFFIX}" for name in MODELS)
-            files += [ModelFile(f"runs/{run.name}", "run", path) for path in of_run if path.is_file()][:1]
+            path = model_in(run.folder)
+            if path:
+                files.append(ModelFile(f"runs/{run.name}", "run", path))
         for folder in self.settings.models:
             inside = folder.resolve()
             for path in sorted(folder.glob(f"*{SUFFIX}"))[:MOST_RUNS]:
@@ -132,7 +133,7 @@ def _is_run(folder: Path, inside: Path) -> bool:
 
 def _describe_model(file: ModelFile) -> dict[str, Any] | None:
     try:
-        _, metadata, _ = read_header(file.path)
+        metadata = Tensors.open(file.path, FORMAT).metadata
         training = json.loads(metadata.get("training", "{}"))
     except (InputError, ValueError, RecursionError):
         return None
@@ -161,7 +162,7 @@ def describe_run(run: Run) -> dict[str, Any]:
         "done": min(1.0, max(shares, default=0.0)),
         "learning": owner_of(run.folder) is not None,
         "bytes": _bytes_in(run.folder),
-        "model": any((run.folder / f"{name}{SUFFIX}").is_file() for name in MODELS),
+        "model": model_in(run.folder) is not None,
         "evaluation": _read_evaluation(run.folder / EVALUATION),
     }
 

@@ -30,8 +30,8 @@ from tilesage.core.errors import InputError
 from tilesage.core.processors import processors
 from tilesage.learning import registry
 from tilesage.learning.config import TrainConfig, rules_in
+from tilesage.learning.folders import owner_of
 from tilesage.learning.recipes import presets
-from tilesage.learning.runs import owner_of
 from tilesage.networks.patterns import NAMES, NOTES, parse_network
 
 LONGEST = 24 * 3600  # seconds

@@ -22,7 +22,8 @@ import numpy as np
 from tilesage.core.compiler import Array
 from tilesage.core.errors import InputError
 from tilesage.games import board, exact, g2048
-from tilesage.networks.files import SUFFIX, map_tensor, read_header, write_tensors
+from tilesage.networks.files import SUFFIX
+from tilesage.networks.tensors import Tensors, write_tensors
 
 FORMAT = "tilesage-endgames"
 SMALLEST = 1 << 24  # bytes of a table that is worth keeping: a smaller one is solved in a second or two
@@ -58,9 +59,9 @@ def take(table: str, slides: Array) -> bool:
     if path is None or not path.exists():
         return False
     with contextlib.suppress(InputError, OSError, ValueError, KeyError, TypeError):
-        header, metadata, start = read_header(path, FORMAT)
-        np.copyto(slides, map_tensor(path, header["slides"], start))
-        if zlib.crc32(slides.data) == int(metadata["crc"]):
+        kept = Tensors.open(path, FORMAT)
+        np.copyto(slides, kept["slides"])
+        if zlib.crc32(slides.data) == int(kept.metadata["crc"]):
             return True
     slides[:] = 0
     return False

@@ -1,0 +1,115 @@
+"""`tilesage runs`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from tilesage.cli.flags import MaybeText, program, say, write_json
+from tilesage.core.errors import InputError
+from tilesage.learning.folders import SETTINGS, delete, is_run, size_in_words, slim, standing
+from tilesage.learning.metrics import latest, read_metrics
+
+AGES = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
+
+
+@dataclass
+class Command:
+    """Run folders: how large, how old and how strong they are. Makes them small, or deletes them.
+
+    examples:
+      tilesage runs
+      tilesage runs runs/first --slim
+      tilesage runs runs/guide-small runs/guide-large --delete --yes
+    """
+
+    folders: Annotated[list[Path], tyro.conf.Positional] = field(default_factory=list)
+    """Run folders, or folders of such; by default runs."""
+    slim: bool = False
+    """Keep of each its model, settings and curve: it plays on, but cannot be resumed."""
+    delete: bool = False
+    """Remove them, with everything in them."""
+    yes: bool = False
+    """Do not ask."""
+    json: MaybeText = None
+    """Write the list as JSON to this file (- for standard output)."""
+
+
+def run(command: Command) -> int:
+    """List the runs, or do to them what is asked for."""
+    wanted = command.folders or [Path("runs")]
+    found = [folder for given in wanted for folder in runs_in(given, bool(command.folders))]
+    if command.slim or command.delete:
+        if not command.folders or (command.slim and command.delete):
+            raise InputError(
+                "--slim or --delete takes the folders that it is meant for: tilesage runs runs/first --slim"
+            )
+        for folder in found:
+            if command.yes or agreed("delete" if command.delete else "slim", folder):
+                before = size_of(folder)
+                (delete if command.delete else slim)(folder)
+                say(f"{folder}: {size_in_words(before - size_of(folder))} less")
+        return 0
+    listed = [describe(folder) for folder in found]
+    if write_json({"runs": listed}, command.json):
+        if not found:
+            say(f"no runs yet: {program()} train 2048 --seconds 60 --out runs/first")
+        for entry in listed:
+            say(line(entry))
+    return 0
+
+
+def runs_in(given: Path, asked_for: bool) -> Iterator[Path]:
+    """The folder itself, or the runs in it."""
+    if is_run(given):
+        yield given
+        return
+    found = sorted(path.parent for path in given.glob(f"*/{SETTINGS}"))
+    if asked_for and not found:
+        raise InputError(f"{given} is no run, and no folder of runs")
+    yield from found
+
+
+def agreed(deed: str, folder: Path) -> bool:
+    """Does the user say yes?"""
+    if not sys.stdin.isatty():
+        raise InputError(f"nobody is here to be asked: to {deed} {folder}, add --yes")
+    return input(f"{deed} {folder} ({size_in_words(size_of(folder))})? [y/N] ").strip().lower() in ("y", "yes")
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files."""
+    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
+
+
+def describe(folder: Path) -> dict[str, Any]:
+    """A run in `--json`; `mean` is that of its last 1,000 training games."""
+    from tilesage.learning.config import settings_in
+
+    entry: dict[str, Any] = {"run": str(folder), "bytes": size_of(folder)}
+    entry["seconds_old"] = round(time.time() - max(path.lstat().st_mtime for path in folder.iterdir()))
+    try:
+        settings, progress = settings_in(folder / SETTINGS), standing(folder)
+        entry |= {"game": settings.get("game"), "network": settings.get("network"), "games": progress.games}
+        return entry | latest(read_metrics(folder))
+    except InputError as mistake:
+        return entry | {"broken": str(mistake)}
+
+
+def line(entry: dict[str, Any]) -> str:
+    """A run in a line for people."""
+    old = next(
+        (f"{entry['seconds_old'] // size} {name}" for name, size in AGES.items() if entry["seconds_old"] >= size),
+        "new",
+    )
+    words = f"{entry['run']:32s} {size_in_words(entry['bytes']):>8s}  {old:>10s}  "
+    if "broken" in entry:
+        return words + f"broken: {entry['broken']}"
+    strength = f"mean {entry['mean']:,.0f} ± {entry['error']:,.0f}" if "mean" in entry else "nothing learnt yet"
+    return words + f"{entry['game']}, {entry['network']}: {strength}"
