@@ -479,7 +479,7 @@ def test_closures_of_one_factory_from_several_processes_do_not_take_each_other_s
     folder = write(tmp_path / "here", program)
     assert run(folder, tmp_path, "111") == [111]
     assert run(folder, tmp_path, "222") == [222]
-    assert len(kept(tmp_path)) >= 4  # both processes have left code behind
+    assert len(kept(tmp_path)) >= 2  # both processes have left code behind
     assert run(folder, tmp_path, "111", "222") == [111, 222]
     assert run(folder, tmp_path, "222", "111") == [222, 111]
 
@@ -493,6 +493,54 @@ def test_networks_from_several_processes_do_not_take_each_other_s_place(tmp_path
     assert run(folder, tmp_path, three, six) == [24, 48]
     assert run(folder, tmp_path, six, three) == [48, 24]
     assert kept(tmp_path) == before
+
+
+INNER = """
+import sys
+
+from tilesage.core import inner
+
+if "whole" in sys.argv:
+    inner.POSSIBLE = False
+
+from tilesage.core.compiler import compiled
+
+
+@compiled
+def twice(n):
+    return 2 * n
+
+
+@compiled
+def down(n):
+    return twice(n) + down(n - 1) if n > 0 else 0
+
+
+@compiled
+def loop(n):
+    return down(n) + down(n)
+
+
+if "first" in sys.argv:
+    print(down(3))
+print(loop(3), twice(7), down(3), loop(2.5))
+"""
+
+
+@pytest.mark.parametrize("words", [(), ("first",), ("whole",), ("whole", "first")])
+def test_what_compiled_code_calls_is_made_whole_when_python_calls_it(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """In the first process the outermost function is compiled, in the second one it comes from the disk."""
+    folder = write(tmp_path / "here", INNER)
+    for _ in range(2):
+        assert run(folder, tmp_path, *words)[-4:] == [24, 14, 12, 18]
+
+
+def test_only_what_python_calls_has_machine_code(tmp_path: Path) -> None:
+    folder = write(tmp_path / "here", INNER.replace("print(loop(3), twice(7), down(3), loop(2.5))", "print(loop(3))"))
+    assert run(folder, tmp_path) == [24]
+    assert [path.name.partition("-")[0] for path in kept(tmp_path)] == ["loop"]
+    assert run(folder, tmp_path / "other", "whole") == [24]
+    assert {path.name.partition("-")[0] for path in kept(tmp_path / "other")} == {"loop", "down", "twice"}
 
 
 # --- Reading byte code -------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from numba.core.compiler import CompileResult
 from numba.core.registry import CPUDispatcher
 from numba.misc.appdirs import AppDirs
 
+from tilesage.core import inner
 from tilesage.core.digest import Compiled, Digests, Unseen, digest_of
 from tilesage.core.interrupts import postponed
 
@@ -85,7 +86,7 @@ class _Store(_Cache):
     """The compiled code of one function on disk, one file a signature, written in one stroke."""
 
     def __init__(self, function: Compiled, title: str | None) -> None:
-        self.function, self.title = function, title
+        self.function, self.code, self.title = function, function, title
         self.name: str = function.py_func.__qualname__
         self.digest: str | None = None  # of the code in memory, if one digest tells all of it,
         self.unseen = ""  # or else why none does
@@ -103,12 +104,14 @@ class _Store(_Cache):
             return None
         self.function.py_func.__qualname__ += f"_{key[:12]}"
         with contextlib.suppress(Exception):  # missing, cut short, of another build: compile anew
-            kept = pickle.loads(_bytes_of(self._path(key)))
-            return CompileResult._rebuild(target_context, *kept)  # type: ignore[no-untyped-call]
+            return self._kept(key, target_context)
         if self.title:
             announce(self.title)
         self.begun[sig] = key
         return None
+
+    def _kept(self, key: str, target_context: Any) -> Any:
+        return CompileResult._rebuild(target_context, *pickle.loads(_bytes_of(self._path(key))))  # type: ignore[no-untyped-call]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, unless something that went in has become another meanwhile."""
@@ -128,7 +131,7 @@ class _Store(_Cache):
         except Unseen as unseen:
             self.unseen = str(unseen)
             raise
-        if self.function.overloads and digest != before:
+        if self.code.overloads and digest != before:
             self.unseen = f"{self.name} from what it was when it was compiled first"
             raise Unseen(self.unseen)
         self.digest = digest
@@ -178,10 +181,27 @@ def _remove_old_files(place: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+class _Names(_Store):
+    """Of an inner function only the name is made; nothing of it is on disk."""
+
+    def __init__(self, function: Compiled, code: Compiled) -> None:
+        super().__init__(function, None)
+        self.code = code
+
+    def _kept(self, key: str, target_context: Any) -> None:
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        self.begun.pop(sig, None)
+
+
 def _keep(function: Compiled, title: str | None = None) -> None:
     """Keep what is compiled of a function on disk, and let Ctrl-C wait for its compilation."""
     function._cache = _Store(function, title)
     function.compile = _whole(function.compile)
+    if inner.POSSIBLE:
+        function.inner = inner.Inner(function)
+        function.inner._cache = _Names(function, function.inner)
 
 
 def _digest_in_memory(function: Compiled) -> str | None:
@@ -196,10 +216,11 @@ def _digest_in_memory(function: Compiled) -> str | None:
         _keep(function)
         if function.overloads:
             function.recompile()
-    store = function._cache
-    if function.overloads and store.digest is None:
+    called: Compiled = getattr(function, "inner", function)
+    store = called._cache
+    if called.overloads and store.digest is None:
         raise Unseen(store.unseen)
-    return cast("str | None", store.digest) if function.overloads else None
+    return cast("str | None", store.digest) if called.overloads else None
 
 
 def _whole(compile: Callable[..., Any]) -> Callable[..., Any]:

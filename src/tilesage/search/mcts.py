@@ -126,13 +126,13 @@ def new_tree(positions: int) -> Tree:
     )
 
 
-@compiled
+@compiled(inline=True)
 def mean(tree: Tree, node: Number, action: Number) -> Number:
     """What a move is worth so far: the mean of its returns and of the network's first word."""
     return (tree.totals[node, action] + tree.firsts[node, action]) / (tree.counts[node, action] + 1.0)
 
 
-@compiled
+@compiled(inline=True)
 def puct(tree: Tree, node: Number, c: float) -> Number:
     """The move by PUCT with equal priors on scaled values; NO_MOVE when none is legal."""
     best, best_bound = NO_MOVE, -math.inf
@@ -146,7 +146,7 @@ def puct(tree: Tree, node: Number, c: float) -> Number:
     return best
 
 
-@compiled
+@compiled(inline=True)
 def outcome(tree: Tree, node: Number, action: Number, board: Board, aux: np.uint64) -> Number:
     """The outcome of a move that is this position, NO_NODE when it has not come up yet."""
     child = np.int64(tree.outcomes[node, action])
@@ -155,7 +155,7 @@ def outcome(tree: Tree, node: Number, action: Number, board: Board, aux: np.uint
     return child
 
 
-@compiled
+@compiled(inline=True)
 def expand(tree: Tree, depth: Number, board: Board, aux: np.uint64) -> Number:
     """Put the position at the end of the path into the tree, its moves still unknown; at depth 0 it is the root."""
     node = tree.size[0]
@@ -171,7 +171,7 @@ def expand(tree: Tree, depth: Number, board: Board, aux: np.uint64) -> Number:
     return node
 
 
-@compiled
+@compiled(inline=True)
 def backup(tree: Tree, depth: Number, value: Number) -> None:
     """Carry a value up the path, with the points gained on the way."""
     while depth > 0:
@@ -226,7 +226,7 @@ def build(game: Game, value: ValueFunction) -> Mcts:
             node = child
         return depth, False, board, aux, rng
 
-    @compiled
+    @compiled(inline=True)
     def evaluate(state: SearchState, node: Number) -> Number:
         """Know the moves of a new position; its value by the network, 0 when no move is legal."""
         tree, best = state.tree, 0.0
@@ -240,7 +240,7 @@ def build(game: Game, value: ValueFunction) -> Mcts:
                 best = max(best, value)
         return best
 
-    @compiled
+    @compiled(inline=True)
     def iterate(state: SearchState, rng: np.uint64) -> np.uint64:
         value = 0.0
         depth, new, board, aux, rng = select(state, rng)

@@ -80,7 +80,7 @@ def new_tree(nodes: int) -> Tree:
     return Tree(np.zeros(nodes), np.zeros(nodes), four, np.zeros(nodes, np.int32), np.zeros(1, np.int64))
 
 
-@compiled
+@compiled(inline=True)
 def ucb(tree: Tree, node: Number, moves: Number, c: float) -> Number:
     """The move with the largest upper bound; all of them have been tried."""
     best, best_bound = -1, -math.inf
@@ -96,7 +96,7 @@ def ucb(tree: Tree, node: Number, moves: Number, c: float) -> Number:
     return best
 
 
-@compiled
+@compiled(inline=True)
 def any_of(moves: Number, rng: np.uint64) -> tuple[Number, np.uint64]:
     """One of a set of moves, given as bits; all are equally likely."""
     size = np.uint64(0)
@@ -111,7 +111,7 @@ def any_of(moves: Number, rng: np.uint64) -> tuple[Number, np.uint64]:
     return action, rng
 
 
-@compiled
+@compiled(inline=True)
 def expand(tree: Tree, parent: Number, action: Number) -> Number:
     """The new node for a move."""
     node = tree.size[0]
@@ -123,7 +123,7 @@ def expand(tree: Tree, parent: Number, action: Number) -> Number:
     return node
 
 
-@compiled
+@compiled(inline=True)
 def backup(tree: Tree, node: Number, score: Number) -> None:
     """Count the score for a node and all above it."""
     while node != NO_NODE:
@@ -156,7 +156,7 @@ def build(game: Game) -> Search:
         board, aux, placed, rng = spawn(after, after_aux, rng)
         return board, aux, reward + placed, rng
 
-    @compiled
+    @compiled(inline=True)
     def select(
         state: SearchState, board: Board, aux: np.uint64, rng: np.uint64
     ) -> tuple[Number, Number, Board, np.uint64, Number, np.uint64]:
