@@ -105,6 +105,12 @@ def test_weights_are_averaged_nine_times_from_85_percent_on() -> None:
     assert recorded(rule="td", average=False)[0].looks == []
 
 
+def test_a_mean_of_weights_is_of_one_phase() -> None:
+    """Five looks fall into the first phase and are forgotten, four into the second."""
+    trainer, _ = recorded(phases="td:0.1:0.93,tc:1:0.07")
+    assert trainer.averaged == 4
+
+
 def test_the_budget_that_is_nearest_to_its_end_counts() -> None:
     run = Run(TrainConfig(games=200, moves=1000, seconds=50.0), None)
     for games, moves, seconds, share in ((0, 0, 0, 0), (20, 100, 25, 0.5), (60, 100, 1, 0.3), (2, 900, 9, 0.9)):
