@@ -9,6 +9,7 @@ import os
 import re
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -37,7 +38,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
         (["evaluate", "--game", "a**"], "unknown game 'a**'"),
         (["train", "2048", "--stages", "²", "--games", "1"], "a stage is a tile of 2048"),
         (["serve", "--host", "a" * 64 + ".x"], "is no name of a host"),
-        (["replay", "RECORDS", "--game", "1" * 5000], "is no number of a game"),
+        (["replay", "RECORDS", "1" * 5000], "is no number of a game"),
     ],
     ids=lambda value: " ".join(value)[:30] if isinstance(value, list) else "",
 )
@@ -69,6 +70,7 @@ def test_odd_words_are_one_line(
         (["models", "--runs", "nowhere"], "nowhere is no folder of runs"),
         (["serve", "--think", "-1"], "--think is a number of seconds"),
         (["referee", "x", "--speed", "-5"], "--speed is a number"),
+        (["referee", "x", "--speed", "inf"], "--speed is a number"),
         (["replay", "x", "--gif", "a.png"], "name a file that ends in .gif"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -109,6 +111,76 @@ def test_records_through_a_pipe() -> None:
     )
     assert judged.returncode == 0, judged.stderr
     assert json.loads(judged.stdout)["games"] == 20
+
+
+def test_records_through_a_socket(tmp_path: Path) -> None:
+    """Where standard input has no name that could be opened."""
+    words = ["evaluate", "--agent", "random", "--games", "5", "--quiet", "--save", str(tmp_path / "records.txt")]
+    assert main(words) == 0
+    mine, theirs = socket.socketpair()
+    with mine, theirs:
+        mine.sendall((tmp_path / "records.txt").read_bytes())
+        mine.shutdown(socket.SHUT_WR)
+        judged = subprocess.run([sys.executable, "-m", "tilesage", "referee", "-"], stdin=theirs, check=False)
+    assert judged.returncode == 0
+
+
+FULL_AFTER = """
+import sys
+from tilesage import cli
+from tilesage.records import record
+
+class Full:
+    def __init__(self, file, room):
+        self.file, self.room = file, room
+    def write(self, data):
+        if not self.room:
+            raise OSError(28, "No space left on device")
+        done = self.file.write(data[:self.room])
+        self.room -= done
+        return done
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+begin = record.Saving.__init__
+record.Saving.__init__ = lambda saving, file, path: begin(saving, Full(file, 5000), path)
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def test_a_full_disk_costs_nothing_that_was_played(tmp_path: Path) -> None:
+    """All games are played and counted, what was written stays, and only whole games of it."""
+    path = tmp_path / "records.txt"
+    path.write_text("older")
+    words = ["evaluate", "--agent", "random", "--games", "40", "--save", str(path)]
+    done = subprocess.run([sys.executable, "-c", FULL_AFTER, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "40 games of 2048" in done.stdout
+    kept = len(path.read_text().splitlines())
+    assert 1 < kept < 40
+    complaint = f"cannot write on to {path}: No space left on device; it holds {kept} games, the rest was not kept"
+    assert complaint in done.stderr
+    assert main(["referee", str(path)]) == 0
+
+
+def test_every_table_says_who_played_what(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for style in ("ours", "course", "demo"):
+        words = ["evaluate", "--agent", "random", "--four-rate", "0.2", "--games", "3", "--seed", "9", "--quiet"]
+        assert main([*words, "--style", style]) == 0
+        assert capsys.readouterr().out.splitlines()[0] == "random plays 2048:0.2, seed 9"
+
+
+def test_a_game_is_named_and_numbered_as_people_guess(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["evaluate", "--agent", "random", "--games", "3", "--quiet", "--save", "r.txt"]
+    assert main(words) == 0
+    for guess in (["2"], ["--number", "2"], ["--game", "2"], ["2", "--game", "2048"], ["best"], ["--game", "best"]):
+        assert main(["replay", "r.txt", *guess, "--svg", "a.svg"]) == 0
+        assert "best" in guess or "game 2, move" in capsys.readouterr().out
+    assert main(["replay", "r.txt", "--game", "chess"]) == 2
+    assert "unknown game 'chess'" in capsys.readouterr().err
 
 
 def test_the_steps_of_a_report_as_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,3 +43,12 @@ def test_a_system_without_flock_locks_a_byte(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setattr(files, "os", SimpleNamespace(name="nt", lseek=os.lseek, SEEK_SET=os.SEEK_SET))
         assert [files.lock(file), files.lock(file)] == [True, False]
     assert calls == [(files.FAR_BYTE, 2, 1)] * 2
+
+
+def test_a_file_that_is_replaced_keeps_its_rights(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text("old")
+    path.chmod(0o600)
+    with files.written(path, text=True) as file:
+        file.write("new")
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", 0o600)

@@ -198,14 +198,14 @@ def test_without_ffmpeg_the_mistake_names_it(tmp_path, monkeypatch):
 def test_replay_writes_what_it_is_asked_for(records, tmp_path, capsys):
     paths = {kind: str(tmp_path / f"out.{kind}") for kind in ("gif", "png", "svg")}
     flags = [word for kind, path in paths.items() for word in (f"--{kind}", path)]
-    assert cli.main(["replay", str(records), "--game", "3", "--every", "20", "--move", "4", *flags]) == 0
+    assert cli.main(["replay", str(records), "3", "--every", "20", "--move", "4", *flags]) == 0
     assert "game 3, move 4" in capsys.readouterr().out
     assert all(Path(path).stat().st_size > 1000 for path in paths.values())
     assert "move 4" in Path(paths["svg"]).read_text()
 
 
 def test_replay_prints_a_line_a_move_when_piped(records, capsys):
-    assert cli.main(["replay", str(records), "--game", "2"]) == 0
+    assert cli.main(["replay", str(records), "--number", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith(games.get("threes").new(2).text)
     assert len(lines) == len(random_game("threes", 2)[1])
@@ -221,7 +221,7 @@ def test_replay_finds_the_best_game(records, capsys, tmp_path):
     ("flags", "complaint"),
     [
         (["--game", "6"], "there is no game 6 in"),
-        (["--game", "0"], "write 1, 2, 3, … or best"),
+        (["0"], "write 1, 2, 3, … or best"),
         (["--fps", "0", "--gif", "x.gif"], "--fps is a number"),
         (["--scale", "nan", "--gif", "x.gif"], "--scale is a number"),
         (["--move", "9999", "--png", "x.png"], "there is no move 9999"),

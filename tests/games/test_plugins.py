@@ -182,7 +182,7 @@ def test_it_is_drawn(here, trained):
     assert "\x1b[" in ansi(state)
     words = ["--game", NAME, "--agent", "random", "--games", "1", "--quiet", "--save", "games.txt"]
     assert main(["evaluate", *words]) == 0
-    assert main(["replay", "games.txt", "--of", NAME, "--png", "board.png"]) == 0
+    assert main(["replay", "games.txt", "--game", NAME, "--png", "board.png"]) == 0
     with Image.open("board.png") as image:
         assert image.size[0] > 400
     after = state.play(state.legal[0])

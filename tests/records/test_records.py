@@ -159,7 +159,7 @@ def test_a_line_longer_than_any_game_is_not_kept(tmp_path):
         (line,) = notation.read_lines(stream)
     assert not line.whole
     assert len(line.text) == 1000
-    with pytest.raises(InputError, match="line 1 is longer than any game"):
+    with pytest.raises(InputError, match="line 1: it is longer than any game"):
         list(read_records(path))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class TrainingView(View):
             "moves/s", f"{self.speed / 1e6:.2f} M", "done", f"{100 * done:.0f} %", "left", self._left(seconds, done)
         )
         outer = Table.grid()
-        outer.add_row(f"[bold]{self.title}[/]")
+        outer.add_row(f"[bold]{escape(self.title)}[/]")
         outer.add_row(table)
         outer.add_row(f"[green]{sparkline(self.means, 60)}[/]")
         return outer

@@ -78,7 +78,7 @@ def run(command: Command) -> int:
     if write_json({"training": trained, "evaluation": result.summary(), "curve": str(picture)}, command.json):
         speed = progress.moves / progress.seconds / 1e6
         say(f"{progress.games:,} games learnt, {speed:.2f} M moves/s; then, playing:")
-        say(TABLES["ours"](result.statistics))
+        say(f"{result.heading}\n{TABLES['ours'](result.statistics)}")
         say(f"\nthe curve: {picture}\nnext, try:")
         ideas = {
             f"watch {folder}": "see it play",

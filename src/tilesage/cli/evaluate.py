@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from tilesage.cli.flags import MaybePath, MaybeText, MaybeWhole, program, say, write_json
 from tilesage.cli.players import find_agent
 from tilesage.core.errors import InputError
-from tilesage.core.files import written
 from tilesage.core.processors import processors
 from tilesage.records.statistics import TABLES
 
@@ -73,23 +70,18 @@ class Command:
 
 def run(command: Command) -> int:
     """Play the games, show the figures, write what was asked for."""
-    from tilesage.records.record import format_record
+    from tilesage.records.record import saved
 
     if command.games > MOST_GAMES or (command.workers is not None and command.workers < 1):
         raise InputError(f"--games is a whole number up to {MOST_GAMES:,}, and --workers one from 1 on")
     if str(command.save) == command.json == "-":
         raise InputError("--save - and --json - would be mixed: give one of them a file")
     agent = find_agent(command.agent, command.model, command.game, command.parameters)
-    with _kept(command.save) as file:
-
-        def keep(record: Record) -> None:
-            if file:
-                file.write(format_record(record) + "\n")
-
-        result, failure = _played(agent, command, keep if file else None)
+    with saved(command.save) if command.save else contextlib.nullcontext() as file:
+        result, failure = _played(agent, command, file.keep if file else None)
     report(result, command)
-    if failure is not None:
-        raise failure
+    if wrong := failure or (file.failure if file else None):
+        raise wrong
     return 0 if result.complete else 130
 
 
@@ -105,13 +97,6 @@ def _played(
         if failure.evaluation is None:
             raise
         return failure.evaluation, failure
-
-
-def _kept(save: Path | None) -> contextlib.AbstractContextManager[IO[Any] | None]:
-    """Where records go, if anywhere."""
-    if save is None:
-        return contextlib.nullcontext()
-    return contextlib.nullcontext(sys.stdout) if str(save) == "-" else written(save, text=True)
 
 
 def _play(agent: Agent, command: Command, keep: Callable[[Record], None] | None) -> Evaluation:
@@ -153,7 +138,7 @@ def report(result: Evaluation, command: Command) -> None:
     statistics, aside = result.statistics, str(command.save) == "-"
     statistics.placements, statistics.ms = result.placements, max(1, round(1000 * result.seconds))
     statistics.timed_apart = False  # one compiled loop slides and places
-    say(TABLES[command.style](statistics), to_stderr=aside)
+    say(f"{result.heading}\n{TABLES[command.style](statistics)}", to_stderr=aside)
     if command.style == "ours":
         speed = statistics.slides / result.seconds
         ended = f", games ended at {result.until}" if result.until else ""

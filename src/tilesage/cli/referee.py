@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -47,10 +48,10 @@ def run(command: Command) -> int:
     """Judge the records and print the verdict."""
     from tilesage.records.referee import judge
 
-    if command.speed is not None and not command.speed > 0:
+    if command.speed is not None and not 0 < command.speed < inf:
         raise InputError(f"--speed is a number of actions a second above 0, not {command.speed:g}")
     verdict = judge(
-        Path("/dev/stdin") if str(command.file) == "-" else command.file,
+        command.file,
         command.game,
         expected_ops=command.speed,
         significance=command.significance,

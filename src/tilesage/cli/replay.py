@@ -13,10 +13,7 @@ from tilesage.cli.flags import MaybeNumber, MaybePath, MaybeText, MaybeWhole, sa
 from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
-    from tilesage.records.record import Record
     from tilesage.records.replay import Moment
-
-LONGEST_NUMBER = 18  # digits
 
 
 @dataclass
@@ -26,8 +23,8 @@ class Command:
     keys: space plays, arrows step, page up and down 20 moves, home, end, + and - change the speed, q leaves
 
     examples:
-      tilesage replay records.txt --game 3
-      tilesage replay records.txt --game best --gif best.gif --every 5
+      tilesage replay records.txt 3
+      tilesage replay records.txt best --gif best.gif --every 5
       tilesage replay records.txt --mp4 film.mp4 --fps 12 --theme dark
       tilesage replay records.txt --move 100 --png board.png --svg board.svg
     """
@@ -35,9 +32,11 @@ class Command:
     # A file of game records.
     records: Annotated[Path, tyro.conf.Positional]
     # Which game: its number in the file, from 1, or best for the one with the highest score.
-    game: str = "1"
-    # Only for a game in a file of your own: my_module:my_game.
-    of: MaybeText = None
+    which: Annotated[str | None, tyro.conf.Positional] = None
+    # The same as a flag.
+    number: str = "1"
+    # Whose rules to apply, such as my_module:my_game; by default what the records say.
+    game: MaybeText = None
     # Write a GIF to this file.
     gif: MaybePath = None
     # Write a film to this file, where the program ffmpeg is there.
@@ -65,12 +64,14 @@ def run(command: Command) -> int:
     from tilesage.app.film import save_gif, save_mp4
     from tilesage.app.live import show_replay
     from tilesage.drawing.pictures import save
+    from tilesage.records.record import find_record
     from tilesage.records.replay import moments_of
 
     check(command)
-    if command.of:
-        games.get(command.of)
-    record, number = find(command.records, command.game)
+    numbered = command.game == "best" or (command.game or "").isdecimal()  # a number where a game is meant
+    rules = games.get(command.game).name if command.game and not numbered else "auto"
+    wanted = command.which or (command.game if command.game and numbered else command.number)
+    record, number = find_record(command.records, wanted, rules)
     moments = moments_of(record)
     if not (command.gif or command.mp4 or command.png or command.svg):
         show_replay(moments, command.delay, "dark", f"{record.slider} · game {number:,}")
@@ -99,27 +100,6 @@ def check(command: Command) -> None:
         raise InputError(f"--fps is a number from 0.1 to 50, not {command.fps:g}")
     if command.delay is not None and not 0 <= command.delay <= 3600:
         raise InputError(f"--delay is a number of seconds from 0 to 3600, not {command.delay:g}")
-
-
-def find(path: Path, wanted: str) -> tuple[Record, int]:
-    """The game of this number, from 1, or the one with the highest score."""
-    from tilesage.records.record import read_records
-
-    if wanted == "best":
-        # What a record says was earned is enough to find a game, and much quicker than playing them all.
-        earned = ((sum(action.reward for action in record.actions), record) for record in read_records(path))
-        scored = ((score, -number, record) for number, (score, record) in enumerate(earned, 1))
-        best = max(scored, key=lambda found: found[:2], default=None)
-        if best is None:
-            raise InputError(f"{path} holds no games")
-        return best[2], -best[1]
-    if not wanted.isdecimal() or len(wanted) > LONGEST_NUMBER or int(wanted) < 1:
-        raise InputError(f"--game {wanted[:40]} is no number of a game: write 1, 2, 3, … or best")
-    number = 0
-    for number, record in enumerate(read_records(path), 1):
-        if number == int(wanted):
-            return record, number
-    raise InputError(f"there is no game {wanted} in {path}: it holds {number:,}")
 
 
 def pick(moments: list[Moment], move: int | None) -> Moment:

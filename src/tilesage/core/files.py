@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +33,7 @@ def lock(file: IO[Any]) -> bool:
 
 
 @contextlib.contextmanager
-def written(path: Path | str, text: bool = False) -> Iterator[IO[Any]]:
+def written(path: Path | str, text: bool = False, buffering: int = -1) -> Iterator[IO[Any]]:
     """A file to write to, under a temporary name beside `path` until all of it is on the disk.
 
     What cannot be replaced by a file, a terminal or a pipe, is written to directly, and so is what is open already
@@ -47,11 +48,13 @@ def written(path: Path | str, text: bool = False) -> Iterator[IO[Any]]:
     place = path if special else path.with_name(f".{path.name[:200]}.{uuid.uuid4().hex[:8]}")
     try:
         target = os.dup(int(path.name)) if opened else place
-        with open(target, "w" if text else "wb", encoding="utf-8" if text else None) as file:
+        with open(target, "w" if text else "wb", buffering, encoding="utf-8" if text else None) as file:
             yield file
             file.flush()
             if not special:
                 os.fsync(file.fileno())
+        if path.is_file() and not special:
+            shutil.copymode(path, place)
         if not special:
             place.replace(path)
     except BrokenPipeError:

@@ -121,11 +121,16 @@ class Evaluation:
     until: int | None = None  # the tile at which games ended
 
     def __repr__(self) -> str:
-        found, part = self.statistics, "" if self.complete else ", not complete"
-        games = "1 game" if found.games == 1 else f"{found.games:,} games"
-        error = f" ± {found.stderr:,.0f}" if found.games > 1 else ""
-        mean = f", mean {found.mean:,.0f}{error}" if found.games else ""
-        return f"Evaluation({self.agent.spec!r}, {self.agent.game.name}: {games}{mean}{part})"
+        part = "" if self.complete else ", not complete"
+        return f"Evaluation({self.agent.spec!r}, {self.agent.game.name}: {self.statistics.told}{part})"
+
+    @property
+    def heading(self) -> str:
+        """Who played what with which model, in a line."""
+        agent, model = self.agent, self.agent.model
+        known = f", model {model.name} ({model.network.name})" if model else ""
+        until = f", until {self.until}" if self.until else ""
+        return f"{agent.spec} plays {agent.game.key}{known}, seed {self.seed}{until}"
 
     @property
     def placements(self) -> int:

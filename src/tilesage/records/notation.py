@@ -5,6 +5,7 @@ Shared by the reader and writer of records and by the referee; it knows the form
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from os import PathLike
@@ -45,6 +46,14 @@ MARKS = r"(?:\[([0-9]{1,12})\])?(?:\(([0-9]{1,12})\))?"
 ACTION = re.compile(rf"#(.){MARKS}|([0-9A-Z]+){MARKS}")
 
 
+REWARD = re.compile(r"\[([0-9]{1,12})\]")
+
+
+def earned(moves: str) -> int:
+    """The sum of the rewards in the moves of a record."""
+    return sum(map(int, REWARD.findall(moves)))
+
+
 class Line(NamedTuple):
     """One line of a file; of a line longer than any game only the beginning, and `whole` is False."""
 
@@ -80,9 +89,7 @@ def _named(text: str) -> str:
     module, dot, attribute = text.rpartition(".")
     game = f"{module}:{attribute}" if dot else text
     if game not in games.names():
-        raise InputError(
-            f"these are games of {game!r}, which is not known here: if you trust it, add --game {game} (replay: --of)"
-        )
+        raise InputError(f"these are games of {game!r}, which is not known here: if you trust it, add --game {game}")
     return game
 
 
@@ -108,8 +115,8 @@ def _read_line(stream: IO[bytes]) -> bytes:
 
 
 def open_records(path: str | PathLike[str]) -> IO[bytes]:
-    """Open a file of records for reading; an InputError when it cannot be."""
+    """Open a file of records for reading, - for standard input; an InputError when it cannot be."""
     try:
-        return Path(path).open("rb")
+        return os.fdopen(os.dup(0), "rb") if str(path) == "-" else Path(path).open("rb")
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None

@@ -15,7 +15,9 @@ Reading checks the form only. Whether the game was played by the rules is the re
 
 from __future__ import annotations
 
+import contextlib
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -23,12 +25,13 @@ from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from random import Random
-from typing import NamedTuple, TypeAlias
+from typing import IO, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tilesage.core.compiler import Array, compiled
 from tilesage.core.errors import InputError
+from tilesage.core.files import written
 from tilesage.games import Game, State
 from tilesage.games.board import Board
 from tilesage.records.notation import (
@@ -38,11 +41,15 @@ from tilesage.records.notation import (
     SLIDES,
     SYMBOLS,
     TAIL,
+    Line,
+    earned,
     guess_game,
     notation_of,
     open_records,
     read_lines,
 )
+
+LONGEST_NUMBER = 18  # digits
 
 
 class Slide(NamedTuple):
@@ -154,27 +161,90 @@ def read_records(source: str | PathLike[str] | bytes, game: str = "auto") -> Ite
     """Stream the games of a file (or of the bytes of one), in order, up to the first empty line."""
     with BytesIO(source) if isinstance(source, bytes) else open_records(source) as stream:
         for line in read_lines(stream):
-            if not line.whole:
-                raise InputError(f"line {line.number} is longer than any game can be")
-            try:
-                record = parse_record(line.text, game)
-            except InputError as mistake:
-                raise InputError(f"line {line.number}: {mistake}") from None
+            record = _record_in(line, game)
             game = record.game
             yield record
 
 
+def _record_in(line: Line, game: str) -> Record:
+    try:
+        if not line.whole:
+            raise InputError("it is longer than any game can be")
+        return parse_record(line.text, game)
+    except InputError as mistake:
+        raise InputError(f"line {line.number}: {mistake}") from None
+
+
+def find_record(source: str | PathLike[str], wanted: str, game: str = "auto") -> tuple[Record, int]:
+    """The game of this number, from 1, or the best one by what its record says was earned; and its number."""
+    if wanted != "best" and not (wanted.isdecimal() and 0 < len(wanted.lstrip("0")) <= LONGEST_NUMBER):
+        raise InputError(f"{wanted[:40]} is no number of a game: write 1, 2, 3, … or best")
+    last, found, most = 0, None, -1
+    with open_records(source) as stream:
+        for line in read_lines(stream):
+            last = line.number
+            score = earned(line.text) if wanted == "best" else 0
+            if score > most if wanted == "best" else last == int(wanted):
+                found, most = line, score
+    if found is None:
+        raise InputError(f"there is no game {wanted} in {source}: it holds {last:,}")
+    return _record_in(found, game), found.number
+
+
+class Saving:
+    """Records on their way to a file. On a full disk the rest is left out, and what is there stays."""
+
+    def __init__(self, file: IO[bytes], path: object) -> None:
+        self.file, self.path = file, path
+        self.games = self.size = 0  # written so far
+        self.failure: InputError | None = None
+        self.complete = False  # all that was to be written has been handed over
+
+    def keep(self, record: Record) -> None:
+        """Write one game."""
+        if self.failure:
+            return
+        rest = line = (format_record(record) + "\n").encode("utf-8", "surrogateescape")
+        try:
+            while rest:
+                rest = rest[self.file.write(rest) :]
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            held = f"it holds {self.games:,} games, the rest was not kept"
+            self.failure = InputError(f"cannot write on to {self.path}: {error.strerror}; {held}")
+            with contextlib.suppress(OSError):  # a pipe keeps the half of a line
+                self.file.truncate(self.size)
+            return
+        self.games, self.size = self.games + 1, self.size + len(line)
+
+
+@contextlib.contextmanager
+def saved(path: str | PathLike[str]) -> Iterator[Saving]:
+    """A file of records, or standard output for `-`: what goes wrong after all games is in `failure`, not raised."""
+    if str(path) == "-":
+        yield Saving(sys.stdout.buffer, "standard output")
+        return
+    saving = None
+    try:
+        with written(Path(path), buffering=0) as file:
+            saving = Saving(file, path)
+            yield saving
+            saving.complete = True
+    except InputError as error:
+        if saving is None or not saving.complete:
+            raise
+        saving.failure = saving.failure or error
+
+
 def write_records(target: str | PathLike[str], records: Iterable[Record]) -> int:
     """Write games one a line as they come; returns how many."""
-    count = 0
-    try:
-        with Path(target).open("w", encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
-            for record in records:
-                stream.write(format_record(record) + "\n")
-                count += 1
-    except OSError as error:
-        raise InputError(f"cannot write {target}: {error.strerror}") from None
-    return count
+    with saved(target) as file:
+        for record in records:
+            file.keep(record)
+    if file.failure:
+        raise file.failure
+    return file.games
 
 
 def start_actions(game: Game, cells: Iterable[int], hint: tuple[int, ...], random: Random) -> list[Action]:

@@ -6,7 +6,6 @@ which the engine draws the same chance again.
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -22,7 +21,7 @@ from tilesage.core.errors import InputError
 from tilesage.drawing.motions import compact, motions
 from tilesage.games import State
 from tilesage.games.state import DIGITS
-from tilesage.records.notation import HEAD, guess_game, read_lines
+from tilesage.records.notation import HEAD, earned, guess_game, read_lines
 from tilesage.records.record import Record, Slide, parse_record
 from tilesage.records.replay import moments_of
 
@@ -30,7 +29,6 @@ LISTED = 2000  # games of a file that are listed
 WORST = 12  # mistakes that are told
 SLICE_SECONDS = 0.05
 DEMO_SECONDS = 3.0
-REWARD = re.compile(r"\[([0-9]{1,12})\]")
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ def list_records(text: str) -> dict[str, Any]:
             wrong, first_wrong = wrong + 1, first_wrong or f"line {line.number} is no game record"
             continue
         moves = (line.text or "")[head.end() :].partition("|")[0]
-        gained = sum(map(int, REWARD.findall(moves)))
+        gained = earned(moves)
         slides, game = moves.count("#"), guess_game(moves, head.group(2))
         found.append({"line": line.number, "game": game, "player": head.group(1), "score": gained, "moves": slides})
     if not found:
