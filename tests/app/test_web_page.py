@@ -363,30 +363,6 @@ def test_a_file_that_is_no_record_is_refused_kindly(visit: Visit, tmp_path: Path
     visit.wrong.clear()  # the browser notes the refusal
 
 
-def test_a_curve_grows_while_a_training_started_here_runs(visit: Visit, runs: Path) -> None:
-    page = visit.open("#learn")
-    page.fill("#train-form [name=name]", "from-the-page")
-    page.select_option("#train-form [name=network]", "8x4")
-    page.fill("#train-form [name=seconds]", "300")
-    page.click("#train-start")
-    drawn = "Number(document.getElementById('learn-chart').dataset.points || 0)"
-    page.wait_for_function(f"() => {drawn} >= 1", timeout=180_000)
-    first = page.evaluate(drawn)
-    page.wait_for_function(f"(first) => {drawn} > first + 1", arg=first, timeout=120_000)
-    expect(page.locator("#learn-empty")).to_be_hidden()
-    row = page.locator("#learn-table tbody tr", has_text="from-the-page")
-    expect(row).to_contain_text("8x4")
-    row.get_by_role("button", name="Stop from-the-page").click()
-    expect(row.get_by_role("button")).to_have_count(0, timeout=60_000)
-    assert (runs / "from-the-page" / "run.toml").is_file()
-    page.fill("#train-form [name=name]", "from-the-page")
-    page.click("#train-start")
-    expect(page.locator(".toast.bad")).to_contain_text("a run called from-the-page already")
-    visit.wrong.clear()  # the browser notes the refusal
-    page.click("#tab-watch")
-    expect(page.locator("#watch-model")).to_contain_text("runs/from-the-page")
-
-
 def test_dark_and_light(browser: Any, address: str) -> None:
     visit = Visit(browser, address, color_scheme="dark")
     page = visit.open()

@@ -51,7 +51,7 @@ from tilesage.app.web.server_state import ServerState
 from tilesage.app.web.session import position
 from tilesage.app.web.settings import LOOPBACK, Settings
 from tilesage.app.web.socket import socket
-from tilesage.app.web.training import EVALUATION_OF, RUN, TRAINING, Trainings
+from tilesage.app.web.training import EVALUATION_OF, RUN, TRAINING, Trainings, offers
 from tilesage.core.errors import InputError
 from tilesage.drawing import palette
 from tilesage.games.board import ACTIONS
@@ -130,7 +130,7 @@ async def games_listed(server: ServerState, fields: Values, caller_is: str) -> V
         {"name": g.name, "title": g.title, "summary": g.summary, "tiles": list(g.tiles), "goal": g.tiles[g.goal]}
         for g in games.all_games()
     ]
-    return {"games": known, "agents": menu, "training": server.trainings.choices()}
+    return {"games": known, "agents": menu, "training": await asyncio.to_thread(server.trainings.choices)}
 
 
 async def models_listed(server: ServerState, fields: Values, caller_is: str) -> Values:
@@ -332,7 +332,8 @@ def create_app(settings: Settings) -> Guard:
 
 
 def _warm_up() -> None:
-    """Compile, or load, the rules of every game before the first visitor moves."""
+    """Compile, or load, the rules of every game before the first visitor moves; and what the page opens with."""
+    offers()
     for game in games.all_games():
         state = game.new(0)
         state.play(state.legal[0])

@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,7 +30,7 @@ from tilesage.core.errors import InputError
 from tilesage.core.processors import processors
 from tilesage.learning import registry
 from tilesage.learning.config import TrainConfig, rules_in
-from tilesage.learning.folders import owner_of
+from tilesage.learning.folders import delete, is_run, owner_of, promise
 from tilesage.learning.recipes import presets
 from tilesage.networks.patterns import NAMES, NOTES, parse_network
 
@@ -109,14 +109,7 @@ class Trainings:
 
     def choices(self) -> dict[str, Any]:
         """What the form of the page offers."""
-        return {
-            "allowed": self.settings.most_trainings > 0,
-            "networks": NOTES,
-            "rules": registry.names(),
-            "threads": processors(),
-            "plain": {name: field.otherwise for name, field in TRAINING.items() if field.otherwise is not SENT},
-            "presets": [asdict(row) for game in games.names() for row in presets(game)],
-        }
+        return {"allowed": self.settings.most_trainings > 0, **offers()}
 
     def told(self) -> dict[str, Any]:
         """The runs and where they stand. Whoever looks may start one soon: a learner is made ready."""
@@ -133,7 +126,7 @@ class Trainings:
 
     def _state(self, run: dict[str, Any]) -> str:
         name = run["name"]
-        if run.pop("learning"):
+        if run.pop("learning") or ("train", name) in self.jobs:
             return "stopping" if name in self.stopping else "learning"
         self.stopping.discard(name)
         if ("evaluate", name) in self.jobs:
@@ -149,7 +142,7 @@ class Trainings:
             running = [run for task, run in self.jobs if task == "train"]
             if len(running) >= self.settings.most_trainings:
                 raise InputError(f"a training is running already ({', '.join(running)}): stop it first")
-            if name in running or (self.settings.runs / name / "run.toml").exists():
+            if name in running or is_run(self.settings.runs / name):
                 raise InputError(f"there is a run called {name} already: choose another name")
             try:
                 self.settings.runs.mkdir(parents=True, exist_ok=True)
@@ -207,14 +200,12 @@ class Trainings:
             if self.failed.pop(name, None) and not (self.settings.runs / name).exists():
                 return {"name": name}
             folder = self.library.run(name).folder
-            if owner_of(folder) is not None:
-                raise InputError(f"{name} is at work: stop it first")
-            gone = folder.with_name(f".{folder.name}.deleted")
             try:
-                folder.rename(gone)
+                delete(folder)
             except OSError as error:
                 raise InputError(f"{name} cannot be deleted: {error.strerror}") from None
-            shutil.rmtree(gone, ignore_errors=True)
+            except InputError:
+                raise InputError(f"{name} is at work: stop it first") from None
         return {"name": name}
 
     def close(self) -> None:
@@ -252,6 +243,22 @@ class Trainings:
             if job.process.returncode not in (0, 130, -signal.SIGINT):
                 self.failed[name] = job.last_words().replace(str(self.settings.runs), "runs")
             job.errors.close()
+
+
+@cache
+def offers() -> dict[str, Any]:
+    """What can be learnt with: networks, rules, the settings that are left out, and the best ones known."""
+    return {
+        "networks": {name: {"about": NOTES[name], "disk": promise(TrainConfig(network=name))} for name in NAMES},
+        "rules": registry.names(),
+        "threads": processors(),
+        "plain": {name: field.otherwise for name, field in TRAINING.items() if field.otherwise is not SENT},
+        "presets": [
+            {**asdict(row), "disk": promise(TrainConfig(game=game, **row.settings))}
+            for game in games.names()
+            for row in presets(game)
+        ],
+    }
 
 
 def _interrupt(number: int) -> None:

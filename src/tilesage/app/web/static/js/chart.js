@@ -97,14 +97,16 @@ export class Chart {
     pen.fillText(this.options.xName, frame.right, frame.bottom + 9);
   }
 
-  line(pen, frame, { points, colour }) {
+  line(pen, frame, { points, colour, dash }) {
     if (!points.length) return;
     pen.strokeStyle = colour;
     pen.lineWidth = 2;
     pen.lineJoin = "round";
+    pen.setLineDash(dash ? [7, 5] : []);
     pen.beginPath();
     points.forEach(([x, y], i) => (i ? pen.lineTo(frame.x(x), frame.y(y)) : pen.moveTo(frame.x(x), frame.y(y))));
     pen.stroke();
+    pen.setLineDash([]);
     const [x, y] = points[points.length - 1];
     pen.fillStyle = colour;
     pen.beginPath();

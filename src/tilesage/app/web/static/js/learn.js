@@ -1,91 +1,175 @@
-// The Learn tab: the curves of the runs on this machine, as they grow, and a form that starts another.
+// The Learn tab: the curves of the runs on this machine as they grow, what can be done with a run, and a form that
+// starts another. Everything is asked anew again and again, so a lost connection or a restarted server loses nothing.
 import { Chart, curveColour } from "./chart.js";
 import { $, api, compact, fill, make, number, oops, percent, segments, store, toast } from "./util.js";
 
-const EVERY = 1000; // milliseconds between looks
-const METRICS = [["mean", "Mean score"], ["max", "Best score"], ["reach", "Goal tile"], ["moves_per_second", "Moves/s"]];
-const AXES = [["games", "games"], ["moves", "moves"], ["seconds", "seconds"]];
-const runs = new Map(); // name -> { points, next, told, colour, chosen }
-let lab = null;
-let chart = null;
-let metric = "mean";
-let axis = "games";
-let timer = null;
-let looking = false;
-let table = "";
+const SOON = 250, LATER = 1000; // milliseconds between looks: while a curve begins, and otherwise
+const AXES = [["seconds", "seconds"], ["games", "games"], ["moves", "moves"]];
+const OWN = ""; // the preset that is none
+const runs = new Map(); // name -> { points, next, told, number, chosen }
+let lab = null, chart = null, timer = null, open = false;
+let game = null, metric = "mean", axis = "seconds";
+let told = { runs: [], skipped: [], failed: {}, starting: [] };
+let table = "", choices = "", young = false;
+
+const form = () => $("train-form");
+const gameOf = (name) => lab.games.find((known) => known.name === name) ?? lab.games[0];
+const duration = (seconds) => (seconds < 120 ? `${seconds} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`);
+const size = (bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : bytes < 1e9 ? `${Math.round(bytes / 1e6)} MB` : `${(bytes / 1e9).toFixed(1)} GB`);
 
 export function setupLearn(laboratory) {
   lab = laboratory;
   chart = new Chart($("learn-chart"), $("learn-tip"));
-  segments($("learn-metric"), METRICS, metric, (value) => { metric = value; draw(); });
-  segments($("learn-axis"), AXES, axis, (value) => { axis = value; draw(); });
-  const form = $("train-form");
-  fill(form.elements.game, lab.games.map(({ name, title }) => [name, title]));
-  fill(form.elements.network, Object.keys(lab.training.networks).map((name) => [name, name]));
-  const about = () => { $("train-note").textContent = `${form.elements.network.value}: ${lab.training.networks[form.elements.network.value]}.`; };
-  form.elements.network.addEventListener("change", about);
-  about();
-  fill(form.elements.rule, lab.training.rules.map((name) => [name, name.toUpperCase()]));
-  form.elements.name.value = freshName();
-  form.addEventListener("submit", start);
-  if (!lab.training.allowed) {
-    for (const element of form.elements) element.disabled = true;
-    $("train-note").textContent = "This server shows trainings but does not start them.";
-  }
-  document.addEventListener("theme", () => { table = ""; draw(); });
+  game = store.get("learn.game", lab.games[0].name);
+  metric = store.get("learn.metric", "mean");
+  axis = store.get("learn.axis", "seconds");
+  fill($("learn-axis"), AXES, axis);
+  $("learn-axis").addEventListener("change", ({ target }) => { axis = target.value; store.set("learn.axis", axis); draw(); });
+  $("learn-metric").addEventListener("change", ({ target }) => { metric = target.value; store.set("learn.metric", metric); table = ""; rows(); draw(); });
+  $("learn-empty-text").replaceChildren("Start a training here, or run ", make("code", {}, "tilesage train --seconds 60 --out runs/first"), " in a terminal: its curve appears while it runs.");
+  setupForm();
+  document.addEventListener("theme", () => { table = ""; if (open) { rows(); draw(); } });
 }
 
 export function enterLearn() {
-  if (!lab || timer) return;
+  if (!lab || open) return;
+  open = true;
   look();
-  timer = setInterval(look, EVERY);
 }
 
 export function leaveLearn() {
-  clearInterval(timer);
-  timer = null;
+  open = false;
+  clearTimeout(timer);
 }
 
-const freshName = () => `page-${new Date().toISOString().slice(5, 16).replace(/[-:T]/g, "")}`;
+// --- the form -----------------------------------------------------------------------------------------------------
+
+function setupForm() {
+  const { elements } = form(), { training } = lab;
+  fill(elements.game, lab.games.map(({ name, title }) => [name, title]));
+  fill(elements.rule, training.rules.map((name) => [name, name.toUpperCase()]));
+  $("train-networks").replaceChildren(...Object.entries(training.networks).map(([name, { about }]) => make("option", { value: name, label: about })));
+  elements.game.addEventListener("change", () => { presets(); prescribe(); });
+  $("train-preset").addEventListener("change", prescribe);
+  form().addEventListener("input", (event) => {
+    if (event.target.name && !["name", "seconds", "threads", "seed", "game"].includes(event.target.name)) $("train-preset").value = OWN;
+    about();
+    store.set("learn.form", sent());
+  });
+  form().addEventListener("submit", start);
+  const kept = store.get("learn.form");
+  elements.game.value = kept?.game ?? game;
+  if (!elements.game.value) elements.game.value = game;
+  presets();
+  prescribe();
+  if (kept) write(kept);
+  elements.name.value = freshName(kept?.name);
+  about();
+  if (!training.allowed) {
+    for (const element of elements) element.disabled = true;
+    $("train-note").textContent = "This server shows trainings but does not start them.";
+  }
+}
+
+const purposes = () => lab.training.presets.filter((preset) => preset.game === form().elements.game.value);
+
+function presets() {
+  const named = purposes().map((preset, i) => [String(i), `Best in ${duration(preset.seconds)}: some ${number(preset.mean)} points`]);
+  fill($("train-preset"), [...named, [OWN, "settings of your own"]], named.length ? "0" : OWN);
+}
+
+function prescribe() {
+  const preset = purposes()[$("train-preset").value];
+  const { game: chosen } = sent();
+  if (preset) write({ ...lab.training.plain, ...preset.settings, game: chosen, seconds: preset.seconds, threads: lab.training.threads });
+  else if (!form().elements.network.value) write({ ...lab.training.plain, game: chosen });
+  about();
+}
+
+function write(settings) {
+  for (const [name, value] of Object.entries(settings)) {
+    const field = form().elements[name];
+    if (!field) continue;
+    if (field.type === "checkbox") field.checked = value; else field.value = value;
+  }
+}
+
+function sent() {
+  const fields = Object.fromEntries(new FormData(form()));
+  for (const name of ["decay", "optimism", "seconds", "threads"]) fields[name] = Number(fields[name]);
+  for (const name of ["by_age", "by_hint", "turned"]) fields[name] = form().elements[name].checked;
+  return fields;
+}
+
+function about() {
+  const preset = purposes()[$("train-preset").value], fields = sent(), known = lab.training.networks[fields.network];
+  const words = [], disk = preset?.disk ?? known?.disk;
+  if (preset) words.push(`Measured: ${number(preset.mean)} ± ${number(preset.error)} points without search, on ${preset.measured}.`);
+  if (known) words.push(`Network ${fields.network}: ${known.about}.`);
+  if (disk) words.push(`On the disk: ${disk}${!preset && (fields.stages || fields.by_hint) ? " for each set of tables" : ""}.`);
+  $("train-about").textContent = words.join(" ");
+}
+
+const freshName = (name) => {
+  const base = (name || `${form().elements.game.value}-1`).replace(/-?\d*$/, "") || "run";
+  const taken = new Set([...runs.keys(), ...told.starting]);
+  let count = 1;
+  while (taken.has(`${base}-${count}`)) count += 1;
+  return `${base}-${count}`;
+};
 
 async function start(event) {
   event.preventDefault();
-  const form = event.target;
-  const fields = Object.fromEntries(new FormData(form));
-  for (const name of ["decay", "seconds", "threads", "seed"]) fields[name] = Number(fields[name]);
+  const fields = sent();
   $("train-start").disabled = true;
   try {
     const { name } = await api("/api/trainings", fields);
     store.set(`learn.${name}`, true);
-    toast(`Training ${name} started.`);
-    $("learn-live").textContent = `Training ${name} started.`;
-    form.elements.name.value = `${name.replace(/-\d+$/, "")}-${1 + Number(/-(\d+)$/.exec(name)?.[1] ?? 1)}`;
-    look();
+    if (fields.game !== game) choose(fields.game);
+    told.starting.push(name);
+    tell(`Training ${name} started.`);
+    form().elements.name.value = freshName(name);
+    store.set("learn.form", sent());
+    await look();
   } catch (error) { oops(error); } finally { $("train-start").disabled = false; }
 }
 
-async function look() {
-  if (looking || document.hidden) return;
-  looking = true;
-  try {
-    const told = await api("/api/runs");
-    told.runs.forEach((run, i) => {
-      const known = runs.get(run.name) ?? { points: [], next: 0, chosen: store.get(`learn.${run.name}`, i < 4 || told.runs.length - i <= 4) };
-      runs.set(run.name, { ...known, told: run, number: known.number ?? runs.size });
-    });
-    for (const name of [...runs.keys()]) if (!told.runs.some((run) => run.name === name)) runs.delete(name);
-    for (const [name, error] of Object.entries(told.failed)) fail(name, error);
-    await Promise.all([...runs].filter(([, run]) => run.chosen).map(([name, run]) => follow(name, run)));
-    rows(told);
-    draw();
-  } catch (error) { oops(error); } finally { looking = false; }
+function tell(words) {
+  toast(words);
+  $("learn-live").textContent = words;
 }
 
-const failures = new Set();
-function fail(name, error) {
-  if (failures.has(name + error)) return;
-  failures.add(name + error);
-  toast(`${name}: ${error}`, true);
+// --- looking ------------------------------------------------------------------------------------------------------
+
+async function look() {
+  clearTimeout(timer);
+  if (!document.hidden) await ask();
+  if (open) timer = setTimeout(look, young ? SOON : LATER);
+}
+
+let asking = null;
+const ask = () => (asking ??= asked().finally(() => { asking = null; }));
+
+async function asked() {
+  try {
+    told = await api("/api/runs");
+    for (const run of told.runs) {
+      const known = runs.get(run.name) ?? { points: [], next: 0, number: null, chosen: store.get(`learn.${run.name}`, null) };
+      runs.set(run.name, { ...known, told: run });
+    }
+    for (const name of [...runs.keys()]) if (!told.runs.some((run) => run.name === name)) runs.delete(name);
+    if (!mine().length && runs.size && !store.get("learn.game")) game = told.runs[0].settings.game;
+    chooseSome();
+    await Promise.all(drawn().map(([name, run]) => follow(name, run)));
+    young = told.starting.length > 0 || mine().some(([, run]) => run.told.state === "learning" && run.points.length < 20);
+    $("learn-lost").hidden = true;
+  } catch (error) {
+    if (!/does not answer|failed/i.test(error.message)) oops(error);
+    $("learn-lost").hidden = false;
+  }
+  heads();
+  rows();
+  draw();
 }
 
 async function follow(name, run) {
@@ -95,49 +179,126 @@ async function follow(name, run) {
   run.next = more.next;
 }
 
-const goal = (run) => String((lab.games.find(({ name }) => name === run.told.settings.game) ?? lab.games[0]).goal);
-const reached = (run, point) => point?.reach?.[goal(run)];
+const mine = () => [...runs].filter(([, run]) => (run.told.settings.game ?? lab.games[0].name) === game);
+const drawn = () => mine().filter(([, run]) => run.chosen);
 
-function value(run, point) {
-  const found = metric === "reach" ? reached(run, point) : point[metric];
-  return typeof found === "number" ? found : null;
+// Until somebody chooses, what is learning now and the last few runs are drawn. A colour belongs to one drawn run.
+function chooseSome() {
+  const all = mine();
+  all.forEach(([, run], i) => { run.chosen ??= run.told.state === "learning" || i >= all.length - 4; });
+  for (const [, run] of runs) if (!run.chosen) run.number = null;
+  const taken = new Set(drawn().map(([, run]) => run.number));
+  for (const [, run] of drawn()) {
+    if (run.number !== null) continue;
+    run.number = 0;
+    while (taken.has(run.number)) run.number += 1;
+    taken.add(run.number);
+  }
 }
 
-function rows(told) {
-  const key = JSON.stringify([told, [...runs].map(([name, run]) => [name, run.chosen])]);
+function choose(name) {
+  game = name;
+  store.set("learn.game", name);
+  table = choices = "";
+  ask();
+}
+
+// --- what is shown ------------------------------------------------------------------------------------------------
+
+const tile = () => (metric.startsWith("reach:") ? metric.slice(6) : String(gameOf(game).goal));
+
+// The games that have runs, and the tiles that one of the runs has reached.
+function heads() {
+  const played = lab.games.filter(({ name }) => name === game || told.runs.some(({ settings }) => settings.game === name));
+  const tiles = gameOf(game).tiles.filter((known) => known >= gameOf(game).goal / 4 && (known <= gameOf(game).goal * 2 || mine().some(([, run]) => run.told.last?.reach?.[known])));
+  const key = JSON.stringify([played, tiles, game]);
+  if (key === choices) return;
+  choices = key;
+  segments($("learn-games"), played.map(({ name, title }) => [name, title]), game, choose);
+  fill($("learn-metric"), [["mean", "mean score"], ["max", "best score"], ...tiles.map((known) => [`reach:${known}`, `games that reach ${known}`]), ["moves_per_second", "moves a second"]], metric);
+  metric = $("learn-metric").value;
+}
+
+function rows() {
+  const failed = Object.entries(told.failed);
+  const key = JSON.stringify([told, game, tile(), [...runs].map(([name, run]) => [name, run.chosen, run.number])]);
   if (key === table) return;
   table = key;
   const focused = document.activeElement?.closest("#learn-table") ? document.activeElement.dataset.key : null;
-  $("learn-table").tBodies[0].replaceChildren(...[...runs].map(([name, run]) => row(name, run, told)));
+  $("learn-reach-name").textContent = tile();
+  $("learn-table").tBodies[0].replaceChildren(...told.starting.map(starting), ...mine().map(([name, run]) => row(name, run)), ...failed.filter(([name]) => !runs.has(name)).map(failure));
   if (focused) $("learn-table").querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
-  $("learn-table").hidden = !runs.size;
+  $("learn-table").hidden = !$("learn-table").tBodies[0].rows.length;
+  $("learn-skipped").hidden = !told.skipped.length;
+  $("learn-skipped").textContent = `Not shown: ${told.skipped.map(({ name, why }) => `${name} (${why})`).join("; ")}`;
 }
 
-function row(name, run, told) {
-  const { settings, last, state } = run.told;
-  const alive = state === "learning" || state === "stopping" || state === "playing";
+const cell = (content, kind = "", unit = null) => make("td", { class: kind, "data-unit": unit }, ...[content].flat());
+const doing = (buttons) => make("td", {}, make("div", { class: "acts" }, ...buttons));
+const act = (name, label, work, kind = "") => make("button", { class: `button small ${kind}`, type: "button", "data-key": `${label} ${name}`, "aria-label": `${label} ${name}`, onclick: work }, label);
+
+const starting = (name) => make("tr", {}, cell(name), cell("starting; what it needs is compiled once", "state"), cell("–", "num"), cell("–", "num"), cell("", "only-wide"), doing([act(name, "Stop", () => change(name, "stop"))]));
+
+const failure = ([name, why]) => make("tr", {}, cell(name), make("td", { class: "state bad", colspan: 4 }, why), doing([act(name, "Forget", () => remove(name))]));
+
+function settingsOf({ settings }) {
+  const switches = ["by_age", "by_hint"].filter((name) => settings[name]).map((name) => name.replace("_", " "));
+  const values = ["decay", "rate", "fold", "stages", "optimism", "steps"].filter((name) => settings[name]).map((name) => `${name === "decay" ? "λ" : name} ${settings[name]}`);
+  return [settings.network, settings.phases || (settings.rule ?? "").toUpperCase(), ...values, ...switches, settings.seed === undefined ? "" : `seed ${settings.seed}`].filter(Boolean).join(" · ");
+}
+
+function stateOf({ state, done, bytes }) {
+  const words = { learning: "learning", stopping: "stopping: it saves all", playing: "playing games", done: "done", stopped: "stopped" }[state];
+  const disk = make("span", { class: "small-line" }, `${size(bytes)} on disk`);
+  if (state === "done") return [words, disk];
+  const bar = make("progress", { value: done, max: 1, "aria-label": `${Math.round(100 * done)} % of its time` });
+  return [state === "learning" ? make("span", { class: "live" }, `${words}, ${Math.round(100 * done)} %`) : words, bar, disk];
+}
+
+function row(name, run) {
+  const { last, evaluation, state, model } = run.told;
   const box = make("input", { type: "checkbox", "data-key": `see ${name}`, "aria-label": `Draw ${name}` });
   box.checked = run.chosen;
-  box.addEventListener("change", () => { run.chosen = box.checked; store.set(`learn.${name}`, box.checked); draw(); look(); });
-  const label = make("label", { class: "run-name" }, box, make("span", {}, name));
-  label.style.setProperty("--curve", curveColour(run.number));
-  const about = [settings.game, settings.network, settings.rule && String(settings.rule).toUpperCase()].filter(Boolean).join(" · ");
-  const reach = reached(run, last);
-  const stop = alive && lab.training.allowed
-    ? make("button", { class: "button small", "data-key": `stop ${name}`, "aria-label": `Stop ${name}`, onclick: () => api(`/api/runs/${encodeURIComponent(name)}/stop`, {}).then(look, oops) }, state === "stopping" ? "Stopping" : "Stop")
-    : alive ? make("span", { class: "live" }, state) : "";
-  const cell = (text, kind = "num") => make("td", { class: kind }, text);
-  return make("tr", {}, cell(label, ""), cell(about, "settings only-wide"), cell(last ? compact(last.games ?? 0) : "–"),
-    cell(last && typeof last.mean === "number" ? number(last.mean) : "–"), cell(typeof reach === "number" ? percent(reach) : "–"),
-    cell(last ? compact(last.moves_per_second ?? 0) : "–", "num only-wide"), cell(stop, "num"));
+  box.addEventListener("change", () => { run.chosen = box.checked; store.set(`learn.${name}`, box.checked); ask(); });
+  const label = make("label", { class: "run-name" }, box, make("span", {}, name, make("span", { class: "run-about" }, settingsOf(run.told))));
+  label.style.setProperty("--curve", run.number === null ? "var(--line-strong)" : curveColour(run.number));
+  const reached = last?.reach?.[tile()] ?? (last ? 0 : null);
+  const mean = [make("span", { class: "figure" }, typeof last?.mean === "number" ? number(last.mean) : "–")];
+  if (evaluation) mean.push(make("span", { class: "small-line played" }, `${evaluation.agent}: ${number(evaluation.mean)} ± ${number(evaluation.stderr ?? 0)}`));
+  return make("tr", {}, cell(label), cell(told.failed[name] ? [...stateOf(run.told), make("span", { class: "small-line bad" }, told.failed[name])] : stateOf(run.told), "state"),
+    cell(last ? compact(last.games ?? 0) : "–", "num", "games"), cell(mean, "num", "points"),
+    cell(reached === null ? "–" : percent(reached), "num only-wide"), doing(acts(name, state, model)));
+}
+
+function acts(name, state, model) {
+  const found = [];
+  if (model) found.push(act(name, "Watch", () => document.dispatchEvent(new CustomEvent("watch-model", { detail: { game, model: `runs/${name}` } }))));
+  if (!lab.training.allowed) return found;
+  if (["learning", "stopping", "playing"].includes(state)) return [...found, act(name, "Stop", () => change(name, "stop"))];
+  if (model) found.push(act(name, "Evaluate", () => change(name, "evaluate", { games: 100 })));
+  return [...found, act(name, "Delete", () => remove(name))];
+}
+
+const change = (name, what, fields = {}) => api(`/api/runs/${encodeURIComponent(name)}/${what}`, fields).then(() => ask(), oops);
+
+async function remove(name) {
+  const run = runs.get(name);
+  if (run && !window.confirm(`Delete ${name} with all its files (${size(run.told.bytes)})? This cannot be undone.`)) return;
+  try {
+    const reply = await fetch(`/api/runs/${encodeURIComponent(name)}`, { method: "DELETE" });
+    if (!reply.ok) throw new Error((await reply.json()).error);
+    if (run) tell(`${name} is deleted.`);
+    await ask();
+  } catch (error) { oops(error); }
 }
 
 function draw() {
-  const lines = [...runs].filter(([, run]) => run.chosen).map(([name, run]) => ({
-    name, colour: curveColour(run.number),
-    points: run.points.map((point) => [point[axis], value(run, point)]).filter(([x, y]) => typeof x === "number" && y !== null),
+  const share = metric.startsWith("reach:");
+  const value = (point) => (share ? point.reach?.[tile()] ?? 0 : point[metric]);
+  const lines = drawn().map(([name, run]) => ({
+    name, colour: curveColour(run.number), dash: run.number >= 8,
+    points: run.points.map((point) => [point[axis], value(point)]).filter(([x, y]) => typeof x === "number" && typeof y === "number"),
   })).filter(({ points }) => points.length);
-  const share = metric === "reach";
   chart.show(lines, { y: share ? (v) => `${Math.round(100 * v)} %` : compact, x: compact, xName: axis, top: share ? 1 : undefined });
   $("learn-empty").hidden = lines.length > 0;
   const said = lines.map(({ name, points }) => `${name}: ${share ? percent(points.at(-1)[1]) : number(points.at(-1)[1])} after ${number(points.at(-1)[0])} ${axis}`);
