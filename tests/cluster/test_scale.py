@@ -304,6 +304,8 @@ def test_bad_numbers_of_nodes(tmp_path: Path) -> None:
 
 
 GRID = """
+[evaluate]
+games = 20
 [train]
 network = "tiny"
 rule = "td"
@@ -335,7 +337,7 @@ def test_a_sweep_goes_on_after_its_driver_was_killed(head: str, tmp_path: Path) 
     assert again.returncode == 0, again.stderr
     result = json.loads(again.stdout)
     assert result["complete"]
-    assert [trial["games"] for trial in result["trials"]] == [20_000, 20_000]
+    assert [trial["training_games"] for trial in result["trials"]] == [20_000, 20_000]
 
 
 def test_a_sweep_whose_folder_a_node_does_not_see_says_so(head: str, tmp_path: Path) -> None:
@@ -352,13 +354,25 @@ def test_trials_on_a_cluster_are_those_of_one_machine(head: str, tmp_path: Path)
     for sweep in (here, there):
         claim(sweep, grid)
     for trial in here.trials:
-        trial.open().train()
+        trial.finish()
     sweep_on_ray(there, head, note=told.append)
     assert len(told) == 2
     assert there.waiting() == []
     for ours, theirs in zip(here.trials, there.trials):
         assert np.array_equal(load_model(ours.folder).weights, load_model(theirs.folder).weights)
+        assert ours.result["mean"] == theirs.result["mean"]
     sweep_on_ray(there, head, note=told.append)
+    assert len(told) == 2
+
+
+def test_a_trial_that_fails_on_a_node_does_not_hold_up_the_others(head: str, tmp_path: Path) -> None:
+    grid, told = tmp_path / "grid.toml", list[str]()
+    grid.write_text(GRID.format(games=300).replace("0.05", "100000"))
+    sweep = read_sweep(grid, tmp_path / "out")
+    claim(sweep, grid)
+    sweep_on_ray(sweep, head, note=told.append)
+    assert [trial.state for trial in sweep.trials] == ["finished", "failed"]
+    assert "diverged" in sweep.trials[1].failure
     assert len(told) == 2
 
 

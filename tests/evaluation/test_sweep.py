@@ -13,11 +13,12 @@ import pytest
 from tilesage.cli import main
 from tilesage.cli.sweep import table
 from tilesage.core.errors import InputError
+from tilesage.evaluation.evaluate import evaluate
 from tilesage.evaluation.sweep import Sweep, claim, read_sweep
 from tilesage.networks.files import FORMAT
 from tilesage.networks.tensors import Tensors, write_tensors
 
-COMMON = '[train]\nnetwork = "tiny"\nthreads = 1\ngames = 60\nblock = 20\nrule = "td"\n'
+COMMON = '[evaluate]\ngames = 30\n[train]\nnetwork = "tiny"\nthreads = 1\ngames = 60\nblock = 20\nrule = "td"\n'
 
 
 def sweep_of(folder: Path, text: str) -> Sweep:
@@ -68,6 +69,9 @@ def test_random_draws_stay_in_their_ranges_and_the_same(tmp_path: Path) -> None:
         (f"{COMMON}[grid]\ndecay = [2.0]\n", "number from 0 to 1"),
         (f"{COMMON}[tune]\nrate = [1]\n", "has the parts"),
         (f"{COMMON}[random]\ntrials = 0\n", "trials in"),
+        (f"{COMMON}[random]\nthreads = {{ low = 1, high = inf }}\n", "a list of values or"),
+        (f"{COMMON}[grid]\nrate = [1]\n".replace("= 30", "= 0"), "how many games a trained network plays"),
+        (f"{COMMON}[grid]\nrate = [1]\n".replace("games = 30", "agent = 'best'"), "how many games a trained"),
         (f"{COMMON}[random]\nrate = {{ low = 0, high = 1, log = true }}\n", "a list of values or"),
         ("[grid]\nrate = [0.1]\n", "how long"),
         (f"{COMMON}[grid]\nseed = [{','.join(map(str, range(101)))}]\n[random]\ntrials = 100\n", "too many"),
@@ -85,8 +89,10 @@ def test_a_sweep_on_this_machine_is_not_done_twice(tmp_path: Path, capsys: pytes
     assert main([*words, "--json", "-"]) == 0
     first = json.loads(capsys.readouterr().out)
     assert [trial["state"] for trial in first["trials"]] == ["finished", "finished"]
-    assert [trial["settings"]["rate"] for trial in first["trials"]] == ["0.1", "0.001"]
-    assert first["trials"][0]["mean"] > first["trials"][1]["mean"]
+    assert first["trials"][0]["mean"] >= first["trials"][1]["mean"]
+    for trial in first["trials"]:
+        found = evaluate("greedy", 30, model=trial["run"]).statistics
+        assert (trial["mean"], trial["stderr"], trial["games"]) == (found.mean, found.stderr, 30)
     assert (out / "summary.png").stat().st_size > 10_000
     written = {file: file.stat().st_mtime_ns for file in out.glob("0*/*")}
     assert main(words) == 0
@@ -110,37 +116,56 @@ def test_an_interrupted_trial_is_resumed(tmp_path: Path) -> None:
     again = sweep.trials[0].open()
     assert 0 < again.done < 1
     again.train()
+    assert sweep.waiting() == sweep.trials  # trained, but it has not played
+    assert sweep.trials[0].finish()
     assert sweep.waiting() == sweep.trials[1:]
     games = [line["games"] for line in sweep.trials[0].lines]
     assert games == sorted(set(games))
     assert games[-1] >= 60
 
 
-def test_trials_are_ranked_by_the_mean_of_their_last_block(tmp_path: Path) -> None:
-    """Not by their best block, nor by their best game; one that has not begun comes last."""
+def test_trials_are_ranked_by_the_games_that_they_played(tmp_path: Path) -> None:
+    """Not by a block of training games, of which the last may hold only a few."""
     sweep = sweep_of(tmp_path, f"{COMMON}[grid]\nrate = [0.1, 0.2, 0.3, 0.4]\n")
-    means = {0: [300, 900, 200], 2: [100, 150, 250], 3: [100, 400, 100]}
-    for number, found in means.items():
-        trial = sweep.trials[number]
+    figures = {"moves": 9, "seconds": 1.5, "reach": {}, "moves_per_second": 6, "block": 1, "error": 1}
+    for trial, mean in zip(sweep.trials, (200, None, 250, None)):
         trial.folder.mkdir(parents=True)
-        figures = {"moves": 9, "seconds": 1.5, "reach": {"1024": 0.5}, "moves_per_second": 6, "block": 20, "error": 1}
-        lines = [{"games": 20 * k, "mean": mean, "max": 5 * mean, **figures} for k, mean in enumerate(found, 1)]
-        (trial.folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        line = {"games": 60, "mean": 900 - (mean or 0), "max": 999, **figures}
+        (trial.folder / "metrics.jsonl").write_text(json.dumps(line) + "\n")
+        tiles = {"1024": {"reach": 0.75, "end": 0.5}, "2048": {"reach": 0.25, "end": 0.25}}
+        found = {"mean": mean, "stderr": 7, "max": 5 * (mean or 0), "games": 30, "tiles": tiles}
+        if mean:
+            (trial.folder / "result.json").write_text(json.dumps(found))
+    sweep.trials[3].fail("no luck")
     results = sweep.summary()
-    assert [result["settings"]["rate"] for result in results] == ["0.3", "0.1", "0.4", "0.2"]
-    assert [result["mean"] for result in results] == [250, 200, 100, None]
-    assert [result["best"] for result in results] == [250, 900, 400, None]
-    assert [result["max"] for result in results] == [1250, 4500, 2000, None]
-    assert [result["games"] for result in results] == [60, 60, 60, 0]
-    assert [result["state"] for result in results] == ["begun", "begun", "begun", "waiting"]
-    rows = [line.split() for line in table(sweep, results).splitlines()]
-    assert [row[:2] for row in rows] == [
-        ["rate", "mean"],
-        ["0.3", "250"],
-        ["0.1", "200"],
-        ["0.4", "100"],
-        ["0.2", "0.0"],
+    assert [result["settings"]["rate"] for result in results] == ["0.3", "0.1", "0.2", "0.4"]
+    assert [result["mean"] for result in results] == [250, 200, None, None]
+    assert [result["state"] for result in results] == ["finished", "finished", "begun", "failed"]
+    assert [row.split() for row in table(sweep, results).splitlines()] == [
+        ["rate", "mean", "±", "max", "2048", "games", "trained", "state"],
+        ["0.3", "250", "7", "1,250", "25.0", "%", "30", "60", "finished"],
+        ["0.1", "200", "7", "1,000", "25.0", "%", "30", "60", "finished"],
+        ["0.2", "0", "60", "begun"],
+        ["0.4", "0", "60", "failed"],
     ]
+
+
+def test_a_trial_that_fails_does_not_hold_up_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "grid.toml", tmp_path / "out"
+    path.write_text(f"{COMMON}[grid]\nrate = [100000, 0.1]\n")
+    words = ["sweep", str(path), "--out", str(out), "--quiet"]
+    assert main(words) == 1
+    printed = capsys.readouterr().out
+    failed, finished = read_sweep(path, out).trials
+    assert (failed.state, finished.state) == ("failed", "finished")
+    assert "diverged" in failed.failure
+    assert f"rate 100000: failed: {failed.failure} (to try it again, remove {failed.folder}/failed.txt)" in printed
+    before = (failed.folder / "failed.txt").stat().st_mtime_ns
+    assert main(words) == 1
+    assert (failed.folder / "failed.txt").stat().st_mtime_ns == before
+    (failed.folder / "failed.txt").unlink()
+    assert main(words) == 1
+    assert read_sweep(path, out).trials[0].state == "failed"
 
 
 @contextlib.contextmanager
@@ -172,7 +197,6 @@ def test_a_damaged_checkpoint_is_one_line(progress: str, tmp_path: Path, capsys:
     checkpoint = trial.folder / "last.safetensors"
     opened = Tensors.open(checkpoint, FORMAT)
     write_tensors(checkpoint, dict(opened), {**opened.metadata, "progress": progress})
-    assert main(["sweep", str(path), "--out", str(out), "--quiet"]) == 2
-    err = capsys.readouterr().err
-    assert f"{checkpoint} is damaged, or not from this run" in err
-    assert err.count("\n") == 1
+    assert main(["sweep", str(path), "--out", str(out), "--quiet"]) == 1
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "failed:" in line)
+    assert f"{checkpoint} is damaged, or not from this run" in line

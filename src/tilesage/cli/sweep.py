@@ -15,8 +15,9 @@ from tilesage.cli.flags import MaybePath, MaybeText, MaybeWhole, say, write_json
 from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
-    from tilesage.evaluation.sweep import Sweep, Trial
+    from tilesage.evaluation.sweep import Sweep
     from tilesage.learning.progress import Progress
+    from tilesage.learning.runs import Run
 
 SHOWN = 8  # curves in the plot: the best ones
 
@@ -71,66 +72,72 @@ def run(command: Command) -> int:
 
         sweep_on_ray(sweep, command.ray_address, command.workers, note)
     else:
-        _here(sweep, command.quiet)
+        _here(sweep, command.quiet, note)
     return report(sweep, command)
 
 
-def _here(sweep: Sweep, quiet: bool) -> None:
+def _here(sweep: Sweep, quiet: bool, note: Callable[[str], None]) -> None:
     """One trial after another."""
+    for trial in sweep.waiting():
+        if not trial.finish(partial(_train, trial.name, quiet)):
+            return
+        note(trial.told)
+
+
+def _train(name: str, quiet: bool, training: Run) -> None:
+    """Train with the figures on the screen."""
     from tilesage.app.progress import TrainingView
     from tilesage.learning.runs import stopping_cleanly
 
-    for trial in sweep.waiting():
-        training = trial.open()
-        game = training.config.the_game
-        with (
-            stopping_cleanly(training),
-            TrainingView(f"{game.title} · {trial.name}", str(game.tiles[game.goal]), quiet) as view,
-        ):
+    game = training.config.the_game
+    with (
+        stopping_cleanly(training),
+        TrainingView(f"{game.title} · {name}", str(game.tiles[game.goal]), quiet) as view,
+    ):
 
-            def listen(line: Mapping[str, Any], at: Progress, view: Any = view, training: Any = training) -> None:
-                view.update(line, at.games, at.moves, at.seconds, training.done)
+        def listen(line: Mapping[str, Any], at: Progress) -> None:
+            view.update(line, at.games, at.moves, at.seconds, training.done)
 
-            training.train(listen)
-        if training.stopping:
-            return
+        training.train(listen)
 
 
 def report(sweep: Sweep, command: Command) -> int:
     """Write and print the results; returns the exit status."""
-    results = sweep.summary()
-    complete = not sweep.waiting()
-    whole = {"sweep": str(sweep.folder), "complete": complete, "trials": results}
+    results, waiting = sweep.summary(), len(sweep.waiting())
+    whole = {"sweep": str(sweep.folder), "complete": not waiting, "trials": results}
     write_json(whole, str(sweep.folder / "summary.json"))
     pictures = draw(sweep, results)
+    failed = [trial for trial in sweep.trials if trial.failure]
     if write_json(whole, command.json):
         say(table(sweep, results))
         for path in pictures:
             say(f"drawn: {path}")
-        if not complete:
-            say(f"not complete: run the same command again to go on ({len(sweep.waiting())} to do)")
-    return 0 if complete else 130
+        for trial in failed:
+            say(f"{trial.told} (to try it again, remove {trial.folder}/failed.txt)")
+        if waiting:
+            say(f"not complete: run the same command again to go on ({waiting} to do)")
+    return 130 if waiting else 1 if failed else 0
 
 
 def table(sweep: Sweep, results: list[dict[str, Any]]) -> str:
     """Plain columns, the best trial first."""
-    names = list(sweep.trials[0].settings)
-    goal = sweep.trials[0].config.the_game
-    tile = str(goal.tiles[goal.goal])
-    rows = [[*names, "mean", "max", tile, "games", "state"]]
+    names, game = list(sweep.trials[0].settings), sweep.trials[0].config.the_game
+    tile = str(game.tiles[game.goal])
+    rows = [[*names, "mean", "±", "max", tile, "games", "trained", "state"]]
     for result in results:
-        figures = [f"{result[name]:,.0f}" if result[name] is not None else "" for name in ("mean", "max")]
-        reach = f"{100 * result['reach'].get(tile, 0):.1f} %"
         settings = [str(result["settings"][name]) for name in names]
-        rows.append([*settings, *figures, reach, f"{result['games']:,}", result["state"]])
+        figures = [f"{result[name]:,.0f}" if result[name] is not None else "" for name in ("mean", "stderr", "max")]
+        reach = f"{100 * result['reach'].get(tile, 0):.1f} %" if result["games"] else ""
+        counts = [f"{result['games']:,}", f"{result['training_games']:,}"]
+        rows.append([*settings, *figures, reach, *counts, result["state"]])
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows)
 
 
 def draw(sweep: Sweep, results: list[dict[str, Any]]) -> list[Path]:
     """The learning curves of the best trials in one picture."""
-    by_folder: dict[str, Trial] = {str(trial.folder): trial for trial in sweep.trials}
-    best = [by_folder[result["run"]] for result in results if result["mean"] is not None][:SHOWN]
+    by_folder = {str(trial.folder): trial for trial in sweep.trials if trial.lines}
+    best = [by_folder[result["run"]] for result in results if result["run"] in by_folder][:SHOWN]
     curves = [Curve(trial.name, trial.lines) for trial in best]
     if not curves:
         return []

@@ -26,7 +26,7 @@ def train_trial(trial: Trial, wanted: str) -> None:
             f"node {socket.gethostname()} does not see {trial.folder.parent}: --out must be on a disk "
             "that all nodes share"
         )
-    trial.open().train()
+    trial.finish()
 
 
 def sweep_on_ray(
@@ -55,7 +55,13 @@ def _train_all(ray: Any, sweep: Sweep, threads: int, note: Callable[[str], None]
     task = ray.remote(num_cpus=threads, num_gpus=gpus, max_retries=RETRIES)(train_trial)
     under_way = {task.remote(trial, build()): trial for trial in sweep.waiting()}
     while under_way:
-        done, _ = ray.wait(list(under_way))
-        ray.get(done)
-        trial = under_way.pop(done[0])
-        note(f"{trial.name}: finished, mean {trial.lines[-1]['mean']:,.0f}")
+        (ended,), _ = ray.wait(list(under_way))
+        trial = under_way.pop(ended)
+        try:
+            ray.get(ended)
+        except ray.exceptions.RayError as error:
+            reason = explain(error)
+            if isinstance(error, ray.exceptions.RayTaskError):  # no failure of the trial: the cluster is not in order
+                raise reason from None
+            trial.fail(str(reason))
+        note(trial.told)

@@ -16,22 +16,28 @@ A sweep is written as a TOML file:
     decay = { low = 0.1, high = 0.9, log = true }
     rule = ["td", "tc"]
 
+    [evaluate]                     how many greedy games a trained network plays; by these trials are ranked
+    games = 1000
+
 The folder of a sweep is its memory: what is finished there is not done again, what was interrupted is resumed.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
+import math
 import random
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from tilesage.core.errors import InputError
 from tilesage.core.files import written
+from tilesage.evaluation.evaluate import evaluate
 from tilesage.learning.config import TrainConfig, checked
 from tilesage.learning.folders import is_run, standing
 from tilesage.learning.metrics import read_metrics
@@ -40,37 +46,102 @@ from tilesage.learning.runs import Run
 TEXT = {field.name for field in fields(TrainConfig) if field.type == "str"}
 WHOLE = {field.name for field in fields(TrainConfig) if field.type == "int"}
 MOST_TRIALS = 10_000
+GAMES = 1000  # that a trained network plays, unless the sweep says otherwise
+RESULT, FAILED = "result.json", "failed.txt"  # in the folder of a trial
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One training of a sweep."""
+    """One training of a sweep, and the games that its network then plays."""
 
     folder: Path
     config: TrainConfig
     settings: dict[str, Any]  # those in which trials differ
+    games: int = GAMES
 
     @property
     def name(self) -> str:
         """The settings in which this trial differs from the others."""
         return ", ".join(f"{name} {value}" for name, value in self.settings.items()) or "the only one"
 
-    def standing(self) -> Run:
-        """Where it stands, without a trainer."""
-        run = Run(self.config, self.folder)
-        run.progress = standing(self.folder)
-        return run
-
     @property
     def lines(self) -> list[dict[str, Any]]:
         """The lines of its metrics so far."""
         return read_metrics(self.folder) if (self.folder / "metrics.jsonl").exists() else []
 
+    @property
+    def done(self) -> float:
+        """The share of the training that is done."""
+        run = Run(self.config, self.folder)
+        run.progress = standing(self.folder)
+        return run.done
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """What its games came to, as in `evaluate --json`; empty before."""
+        path = self.folder / RESULT
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+    @property
+    def failure(self) -> str:
+        """Why it cannot be finished, if so."""
+        path = self.folder / FAILED
+        return path.read_text(encoding="utf-8").strip() if path.exists() and not self.result else ""
+
+    @property
+    def state(self) -> str:
+        """finished, failed, begun or waiting."""
+        begun = "begun" if self.lines else "waiting"
+        return "finished" if self.result else "failed" if self.failure else begun
+
+    @property
+    def told(self) -> str:
+        """How it ended, in a line."""
+        found = self.result
+        return f"{self.name}: " + (f"mean {found['mean']:,.0f}" if found else f"failed: {self.failure}")
+
     def open(self) -> Run:
         """Begin it, or go on with it."""
-        if is_run(self.folder):
-            return Run.resume(self.folder)
-        return Run.begin(self.config, self.folder)
+        return Run.resume(self.folder) if is_run(self.folder) else Run.begin(self.config, self.folder)
+
+    def finish(self, train: Callable[[Run], object] = Run.train) -> bool:
+        """Train it to its end and let it play, and keep what comes of it, be it why it failed; False if stopped."""
+        try:
+            if self.done < 1:
+                run = self.open()
+                train(run)
+                if run.stopping:
+                    return False
+            found = evaluate("greedy", self.games, workers=self.config.threads, model=self.folder)
+        except InputError as wrong:
+            self.fail(str(wrong))
+            return True
+        if found.complete:
+            with written(self.folder / RESULT, text=True) as file:
+                json.dump(found.summary(), file, indent=2)
+        return found.complete
+
+    def fail(self, reason: str) -> None:
+        """Keep why it cannot be finished."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with written(self.folder / FAILED, text=True) as file:
+            file.write(reason + "\n")
+
+    def summary(self) -> dict[str, Any]:
+        """The figures of `--json`."""
+        lines, found = self.lines, self.result
+        return {
+            "run": str(self.folder),
+            "settings": self.settings,
+            "state": self.state,
+            "failure": self.failure or None,
+            "done": None if self.failure else round(self.done, 4),
+            **{name: found.get(name) for name in ("mean", "stderr", "max")},
+            "games": found.get("games", 0),
+            "reach": {tile: share["reach"] for tile, share in found.get("tiles", {}).items()},
+            "training_games": lines[-1]["games"] if lines else 0,
+            "training_seconds": lines[-1]["seconds"] if lines else 0.0,
+        }
 
 
 @dataclass(frozen=True)
@@ -81,31 +152,12 @@ class Sweep:
     trials: list[Trial]
 
     def waiting(self) -> list[Trial]:
-        """Those that are not finished."""
-        return [trial for trial in self.trials if trial.standing().done < 1]
+        """Those that are neither finished nor failed."""
+        return [trial for trial in self.trials if trial.state in ("begun", "waiting")]
 
     def summary(self) -> list[dict[str, Any]]:
-        """All trials, the best first: by the mean score of their last block."""
-        found = [_result(trial) for trial in self.trials]
-        return sorted(found, key=lambda trial: -(trial["mean"] or 0))
-
-
-def _result(trial: Trial) -> dict[str, Any]:
-    lines, run = trial.lines, trial.standing()
-    last = lines[-1] if lines else {}
-    state = "finished" if run.done >= 1 else "begun" if lines else "waiting"
-    return {
-        "run": str(trial.folder),
-        "settings": trial.settings,
-        "state": state,
-        "done": round(run.done, 4),
-        "mean": last.get("mean"),
-        "best": max((line["mean"] for line in lines), default=None),
-        "max": max((line["max"] for line in lines), default=None),
-        "reach": last.get("reach", {}),
-        "games": last.get("games", 0),
-        "seconds": last.get("seconds", 0.0),
-    }
+        """All trials, the best first: by the mean score of the games that they played when they were trained."""
+        return sorted((trial.summary() for trial in self.trials), key=lambda trial: -(trial["mean"] or 0))
 
 
 def read_sweep(path: Path, folder: Path) -> Sweep:
@@ -117,13 +169,17 @@ def read_sweep(path: Path, folder: Path) -> Sweep:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not TOML: {error}") from None
-    unknown = set(found) - {"train", "grid", "random"}
+    unknown = set(found) - {"train", "grid", "random", "evaluate"}
     if unknown or not all(isinstance(part, dict) for part in found.values()):
-        raise InputError(f"{path}: a sweep has the parts [train], [grid] and [random], not {sorted(unknown)}")
+        parts = "[train], [grid], [random] and [evaluate]"
+        raise InputError(f"{path}: a sweep has the parts {parts}, not {sorted(unknown)}")
+    played = {"games": GAMES} | found.get("evaluate", {})
+    if [*played] != ["games"] or type(played["games"]) is not int or played["games"] < 1:
+        raise InputError(f"{path}: [evaluate] says how many games a trained network plays: games = 1000")
     if not found.get("grid") and not found.get("random"):
         raise InputError(f"{path}: nothing to sweep over: write [grid] or [random]")
     common, variants = found.get("train", {}), _variants(found, path)
-    trials = [_trial(folder, number, common, settings, path) for number, settings in enumerate(variants, 1)]
+    trials = [_trial(folder, i, common, own, played["games"], path) for i, own in enumerate(variants, 1)]
     if not all(trial.config.limited for trial in trials):
         raise InputError(f"{path}: how long? write games, moves or seconds in [train]")
     return Sweep(folder, trials)
@@ -158,7 +214,7 @@ def _draw(name: str, space: Any, dice: random.Random, path: Path) -> Any:
         return dice.choice(space)
     try:
         low, high, log = float(space["low"]), float(space["high"]), bool(space.get("log", False))
-        if not low <= high or (log and low <= 0):
+        if not -math.inf < low <= high < math.inf or (log and low <= 0):
             raise ValueError
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InputError(
@@ -174,12 +230,14 @@ def _as_setting(name: str, value: Any) -> Any:
     return repr(value).removesuffix(".0") if name in TEXT and number else value
 
 
-def _trial(folder: Path, number: int, common: Mapping[str, Any], settings: dict[str, Any], path: Path) -> Trial:
+def _trial(
+    folder: Path, number: int, common: Mapping[str, Any], settings: dict[str, Any], games: int, path: Path
+) -> Trial:
     merged = {name: _as_setting(name, value) for name, value in {**common, **settings}.items()}
     config = TrainConfig(**checked(merged, path))
     words = "-".join(f"{name}={merged[name]}" for name in settings)
     name = re.sub(r"[^\w.=+-]", "_", f"{number:03d}-{words}", flags=re.ASCII)[:100].rstrip("-")
-    return Trial(folder / name, config, {key: merged[key] for key in settings})
+    return Trial(folder / name, config, {key: merged[key] for key in settings}, games)
 
 
 def claim(sweep: Sweep, path: Path) -> None:
