@@ -268,7 +268,7 @@ def test_pause_step_and_leave(terminal, monkeypatch):
 @pytest.mark.parametrize("delay", ["-1", "nan", "99999"])
 def test_a_wrong_delay_is_a_mistake(delay, capsys):
     assert cli.main(["watch", "--agent", "random", "--delay", delay]) == 2
-    assert "--delay is a number of seconds" in capsys.readouterr().err
+    assert "--delay is a number from 0 on, at most 3,600" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["watch", "play"])

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,8 @@ import pytest
 import tilesage
 from tilesage import cli
 from tilesage.cli import main
-from tilesage.cli.train import GROUPS
 from tilesage.games import names
+from tilesage.learning.config import TrainConfig
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -65,10 +66,10 @@ def test_odd_words_are_one_line(
         (["evaluate", "--style", "other"], "Expected one of ('ours', 'course', 'demo')"),
         (["evaluate", "--json", "nowhere/a.json"], "there is no folder nowhere"),
         (["evaluate", "--json", "-", "--save", "-"], "would be mixed"),
-        (["train", "--seconds", "1", "--checkpoint", "nan"], "--checkpoint is a number of seconds"),
+        (["train", "--seconds", "1", "--checkpoint", "nan"], "--checkpoint is a number above 0, not nan"),
         (["demo", "--games", "0"], "--games is a whole number from 1 on"),
         (["models", "--runs", "nowhere"], "nowhere is no folder of runs"),
-        (["serve", "--think", "-1"], "--think is a number of seconds"),
+        (["serve", "--think", "-1"], "--think is a number above 0, at most 3,600, not -1"),
         (["referee", "x", "--speed", "-5"], "--speed is a number"),
         (["referee", "x", "--speed", "inf"], "--speed is a number"),
         (["replay", "x", "--gif", "a.png"], "name a file that ends in .gif"),
@@ -234,8 +235,9 @@ def test_the_help_of_train_shows_its_flags_in_groups(encoding: str) -> None:
     out = subprocess.run(words, capture_output=True, check=True, env=os.environ | {"PYTHONIOENCODING": encoding})
     text = out.stdout.decode()
     titles = [line.strip(" ╭─╮") for line in text.splitlines() if re.match(r"╭| [a-z][\w ]*$", line)]
-    assert titles == ["positional arguments", "options", *GROUPS]
-    for flag in ("--help", *(f"--{flag}" for flags in GROUPS.values() for flag in flags), "--json"):
+    assert titles == ["positional arguments", "options", "learning options", "cluster options"]
+    learning = (f"--{field.name.replace('_', '-')}" for field in fields(TrainConfig))
+    for flag in ("--help", "--recipe", "--out", "--json", *learning, "--on", "--ray-address"):
         assert len(re.findall(rf"^[│ ] (-h, )?{flag}\b(?!-)", text, re.MULTILINE)) == 1, flag
     assert "{None}" not in text
     assert "--out PATH" in text

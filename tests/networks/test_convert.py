@@ -320,7 +320,6 @@ class TestCommand:
             (["w", "o.safetensors", "--game", "2048"], "like no network known by name"),
             (["w", "o.safetensors", "--game", "2048", "--network", "012"], "its pattern 012 4,096"),
             (["w", "o.safetensors", "--game", "2048", "--patterns", "0,1"], "holds 1 tables"),
-            (["w", "o.safetensors", "--game", "2048", "--network", "5", "--patterns", "5"], "give one"),
             (["w", "o.safetensors", "--game", "chess"], "chess"),
             (["w", "o.bin", "--game", "2048", "--network", "5"], "add --to"),
             (["w", "there.safetensors", "--game", "2048", "--network", "5"], "--force"),

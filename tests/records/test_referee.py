@@ -435,7 +435,7 @@ def test_verdicts_do_not_depend_on_the_number_of_workers(tmp_path, monkeypatch):
 def test_the_referee_shares_no_code_with_the_engine():
     package = Path(judge.__code__.co_filename).parent
     own = {"referee", "rulebooks", "fairness", "notation", "statistics", "verdict"}
-    shared = {f"tilesage.records.{name}" for name in own} | {"tilesage.core.errors"}
+    shared = {f"tilesage.records.{name}" for name in own} | {"tilesage.core.errors", "tilesage.core.processors"}
     # Games that have no row or rule book of the referee's are asked for what they say of themselves.
     for_others = {"notation": {"tilesage"}, "statistics": {"tilesage"}, "referee": {"tilesage.records.by_game_rules"}}
     for name in own:

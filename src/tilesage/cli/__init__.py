@@ -1,7 +1,7 @@
 """The command `tilesage`: the first word picks a file beside this one, and only that file is imported.
 
-A command file holds a dataclass `Command`, whose fields are the flags, and `run(command) -> int`, the exit status.
-One with many flags says in `GROUPS` under which titles its help shows them.
+A command file holds a dataclass `Command`, whose fields are the flags, each with its help above it, and
+`run(command) -> int`, the exit status.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def run_command(name: str = "help", *words: str) -> int:
     from tilesage.cli.flags import parse
 
     module = importlib.import_module(f".{name}", __package__)
-    return int(module.run(parse(module.Command, name, list(words), getattr(module, "GROUPS", None))))
+    return int(module.run(parse(module.Command, name, list(words))))
 
 
 def describe(error: Exception) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilesage.cli.flags import MaybeText, say, write_json
+from tilesage.cli.flags import JsonFile, say, write_json
 
 
 @dataclass
@@ -18,8 +18,7 @@ class Command:
       tilesage agents --json -
     """
 
-    # Write the list as JSON to this file (- for standard output).
-    json: MaybeText = None
+    json: JsonFile = None
 
 
 def run(command: Command) -> int:
@@ -31,12 +30,9 @@ def run(command: Command) -> int:
     if not write_json({"agents": [row.described() for row in ROWS], "from_packages": brought}, command.json):
         return 0
     for row in ROWS:
-        say(f"{row.name:12s}{row.summary}")
-        if row.budget:
-            say(f"{'':12s}takes {row.budget.meaning}")
-        for option in row.options:
-            say(f"{'':14s}{option.name + '=…':14s}{option.meaning} (default: {option.default})")
-        say()
+        budget = [f"{'':12s}takes {row.budget.meaning}"] if row.budget else []
+        options = [f"{'':14s}{one.name + '=…':14s}{one.meaning} (default: {one.default})" for one in row.options]
+        say("\n".join([f"{row.name:12s}{row.summary}", *budget, *options, ""]))
     for name, reference in brought.items():
         say(f"{name:12s}{reference}, from a package")
     say("your own    my_module:my_agent, a function from a position to a move in my_module.py")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
-from tilesage.cli.flags import MaybeText, say, write_json
+from tilesage.cli.flags import JsonFile, Limits, say, write_json
 from tilesage.core.processors import processors
 
 
@@ -23,37 +24,29 @@ class Command:
     """
 
     # How long each figure is measured.
-    seconds: float = 3.0
+    seconds: Annotated[float, Limits(0, 3600, above=True)] = 3.0
     # How many threads play and learn in the second column.
-    threads: int = processors()
-    # Write the figures as JSON to this file (- for standard output).
-    json: MaybeText = None
+    threads: Annotated[int, Limits(1, 1024)] = processors()
+    json: JsonFile = None
 
 
 def run(command: Command) -> int:
     """Measure the speeds and print them."""
     from tilesage import games
-    from tilesage.core.errors import InputError
 
-    if not 0 < command.seconds <= 3600 or not 1 <= command.threads <= 1024:
-        raise InputError("--seconds is more than 0 and at most 3600, --threads 1 to 1024")
-    work: dict[str, Callable[[int], float]] = {
-        f"random play, {name}": lambda threads, name=name: _playing("random", name, threads, command.seconds)  # type: ignore[misc]
-        for name in games.names()
+    work: dict[str, Callable[[int, float], float]] = {
+        **{f"random play, {name}": partial(_playing, "random", name) for name in games.names()},
+        "greedy play, built-in 2048 player": partial(_playing, "greedy", games.DEFAULT_GAME),
+        "training, 2048, 4x6, TD(0)": partial(_training, "td", 0.0),
+        "training, 2048, 4x6, TC(0.5)": partial(_training, "tc", 0.5),
     }
-    work["greedy play, built-in 2048 player"] = lambda threads: _playing(
-        "greedy", games.DEFAULT_GAME, threads, command.seconds
-    )
-    work["training, 2048, 4x6, TD(0)"] = lambda threads: _training("td", 0.0, threads, command.seconds)
-    work["training, 2048, 4x6, TC(0.5)"] = lambda threads: _training("tc", 0.5, threads, command.seconds)
     figures: dict[str, Any] = {}
-    quiet = command.json == "-"
     for name, measure in work.items():
-        one, many = measure(1), measure(command.threads) if command.threads > 1 else None
+        one = measure(1, command.seconds)
+        many = measure(command.threads, command.seconds) if command.threads > 1 else None
         figures[name] = {"moves_per_second": one, f"on_{command.threads}_threads": many}
-        if not quiet:
-            more = f"{many / 1e6:9.2f} M on {command.threads} threads" if many else ""
-            say(f"{name:30s}{one / 1e6:9.2f} M moves/s{more}")
+        more = f"{many / 1e6:9.2f} M on {command.threads} threads" if many else ""
+        say(f"{name:30s}{one / 1e6:9.2f} M moves/s{more}", to_stderr=command.json == "-")
     write_json({"seconds": command.seconds, "threads": command.threads, "figures": figures}, command.json)
     return 0
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import tyro
 
 from tilesage import games
-from tilesage.cli.flags import MaybeText, MaybeWhole, say, write_json
+from tilesage.cli.flags import GameName, JsonFile, Limits, MaybeText, MaybeWhole, say, write_json
 from tilesage.core.errors import InputError
 from tilesage.networks.patterns import write_pattern
 
@@ -43,23 +43,19 @@ class Command:
     # What to write, when the name of OUT does not say it.
     to: Annotated[Format | None, tyro.conf.arg(metavar=FORMATS, help_behavior_hint="")] = None
     # The patterns of the tables of IN, in their order: 4x6, 8x4, … or cells like 012345,456789.
-    network: MaybeText = None
-    # The same: another word for --network.
-    patterns: MaybeText = None
-    # The game of the weights; a course file does not say it.
-    game: MaybeText = None
+    network: Annotated[MaybeText, tyro.conf.arg(aliases=("--patterns",))] = None
+    game: GameName = None
     # What the values of IN are of.
     of: Literal["afterstates", "states"] = "afterstates"
     # Entries are numbered Σ tile[k] · base^k: read from the size of the tables, 16 when written.
-    base: MaybeWhole = None
+    base: Annotated[MaybeWhole, Limits(2, 64)] = None
     # Whether the first cell of a pattern is the lowest or the highest digit of that number.
     first: Literal["low", "high"] = "low"
     # Write a model of ours small: a byte a weight, only what was learnt.
     packed: bool = False
     # Replace OUT if it is there.
     force: bool = False
-    # Write what was done as JSON to this file (- for standard output).
-    json: MaybeText = None
+    json: JsonFile = None
 
 
 def run(command: Command) -> int:
@@ -78,20 +74,23 @@ def run(command: Command) -> int:
         lost = export_model(model, command.target, form, Numbering(command.base, command.first))
     if lost:
         notes.append(f"{lost:,} learnt entries have tiles that base {command.base} cannot number: they are left out")
-    if write_json(_summary(command, model, form, notes), command.json):
-        say(f"{command.target}: {form}, {model.game.name}, {model.network.name}, values of {model.of}")
-        for note in notes:
-            say(f"  {note}")
+    result = {
+        "source": command.source,
+        "target": str(command.target),
+        "format": form,
+        "game": model.game.name,
+        "network": model.network.name,
+        "patterns": [write_pattern(pattern) for pattern in model.network.patterns],
+        "of": model.of,
+        "notes": notes,
+    }
+    if write_json(result, command.json):
+        head = f"{command.target}: {form}, {model.game.name}, {model.network.name}, values of {model.of}"
+        say("\n  ".join([head, *notes]))
     return 0
 
 
 def _check(command: Command, form: str) -> None:
-    from tilesage.networks.convert import BASES
-
-    if command.network and command.patterns:
-        raise InputError("--network and --patterns are two words for the same: give one")
-    if command.base is not None and command.base not in BASES:
-        raise InputError(f"--base is a number from {BASES[0]} to {BASES[-1]}, not {command.base}")
     if command.packed and form != "tilesage":
         raise InputError(f"--packed is for models of ours, not for {form} files")
     if command.target.is_dir():
@@ -108,16 +107,15 @@ def _read(command: Command) -> tuple[Model, list[str]]:
 
     path = Path(command.source)
     if command.from_ == "tilesage" or (command.from_ is None and _is_ours(path)):
-        if command.network or command.patterns:
+        if command.network:
             raise InputError(f"{command.source} is a model of ours and names its network: leave out --network")
         return load_model(command.source, command.game), []
     form, tables = read_tables(path, command.from_)
     named = tables[0].pattern is not None
     if command.game is None and not named:
         raise InputError(f"{path} is a {form} file, which does not say its game: add --game threes or --game 2048")
-    numbering = Numbering(command.base, command.first)
-    network = command.network or command.patterns
-    done = import_model(path, games.get(command.game or games.DEFAULT_GAME), network, form, numbering, command.of)
+    numbering, game = Numbering(command.base, command.first), games.get(command.game or games.DEFAULT_GAME)
+    done = import_model(path, game, command.network, form, numbering, command.of)
     notes = [f"from a {done.form} file of {len(tables)} tables, numbered in base {done.base}"]
     if done.guessed:
         cells = ",".join(write_pattern(pattern) for pattern in done.model.network.patterns)
@@ -139,16 +137,3 @@ def _is_ours(path: Path) -> bool:
     except InputError:
         return path.suffix == ".safetensors"
     return True
-
-
-def _summary(command: Command, model: Model, form: str, notes: list[str]) -> dict[str, Any]:
-    return {
-        "source": command.source,
-        "target": str(command.target),
-        "format": form,
-        "game": model.game.name,
-        "network": model.network.name,
-        "patterns": [write_pattern(pattern) for pattern in model.network.patterns],
-        "of": model.of,
-        "notes": notes,
-    }

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Annotated
 
 from tilesage.app.plots import Curve, plot_curves
-from tilesage.cli.flags import MaybePath, MaybeText, program, say, write_json
-from tilesage.cli.train import new_folder
-from tilesage.core.errors import InputError
+from tilesage.cli.flags import JsonFile, Limits, MaybePath, program, say, write_json
+from tilesage.cli.train import new_folder, watch_training
 from tilesage.core.processors import processors
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.recipes import completed
 from tilesage.records.statistics import TABLES
-
-if TYPE_CHECKING:
-    from tilesage.learning.progress import Progress
 
 
 @dataclass
@@ -31,49 +26,39 @@ class Command:
     # Training time.
     seconds: float = 60.0
     # Games that are played afterwards, without learning.
-    games: int = 1000
+    games: Annotated[int, Limits(1)] = 1000
     # Threads for both.
     threads: int = processors()
     # The seed of chance.
     seed: int = 1
     # The run folder; by default a new one in runs/.
     out: MaybePath = None
-    # Write the figures as JSON to this file (- for standard output).
-    json: MaybeText = None
+    json: JsonFile = None
 
 
 def run(command: Command) -> int:
     """Train, play, and show what was learnt."""
-    from tilesage.app.progress import TrainingView
     from tilesage.evaluation.evaluate import evaluate
-    from tilesage.learning.metrics import read_metrics
-    from tilesage.learning.runs import Run, stopping_cleanly
+    from tilesage.learning.runs import Run
     from tilesage.networks.files import load_model
     from tilesage.search.agents import make_agent
 
-    if command.games < 1:
-        raise InputError(f"--games is a whole number from 1 on, not {command.games}")
     given = {"seconds": command.seconds, "threads": command.threads, "seed": command.seed}
     config = TrainConfig(**completed(given | {"block": 500}))
     folder = command.out or new_folder(config)
     quiet = command.json == "-"
     say(f"learning 2048 for {command.seconds:g} s on {command.threads} threads, in {folder}", to_stderr=quiet)
     training = Run.begin(config, folder)
-    with stopping_cleanly(training), TrainingView("2048 · one minute of learning", "2048") as view:
-
-        def listen(line: Mapping[str, Any], at: Progress) -> None:
-            view.update(line, at.games, at.moves, at.seconds, training.done)
-
-        progress = training.train(listen)
+    watch_training(training, "2048 · one minute of learning")
     if training.stopping:
         say(f"stopped; go on: {program()} train --resume {folder}", to_stderr=quiet)
         return 130
-    model = load_model(folder)
+    model, progress = load_model(folder), training.progress
     result = evaluate(make_agent("greedy", model.game, model), command.games, command.seed, command.threads)
     if not result.complete:
         say(f"stopped; the run is kept: {program()} evaluate {folder}", to_stderr=quiet)
         return 130
-    (picture,) = plot_curves([Curve("2048, learning", read_metrics(folder))], [folder / "curve.png"], "seconds")
+    (picture,) = plot_curves([Curve("2048, learning", training.metrics)], [folder / "curve.png"], "seconds")
     trained = {"games": progress.games, "moves": progress.moves, "seconds": progress.seconds}
     if write_json({"training": trained, "evaluation": result.summary(), "curve": str(picture)}, command.json):
         speed = progress.moves / progress.seconds / 1e6
@@ -83,7 +68,7 @@ def run(command: Command) -> int:
         ideas = {
             f"watch {folder}": "see it play",
             f"evaluate {folder} --agent best --games 20": "let it think ahead",
-            f"train --resume {folder} --seconds 600": "learn on",
+            "train 2048 --seconds 600": "learn for ten minutes, by the recipe for them",
             "serve": "the page: play, watch, ask for hints",
         }
         for words, why in ideas.items():

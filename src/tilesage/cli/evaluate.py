@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import tyro
-
-from tilesage.cli.flags import MaybePath, MaybeText, MaybeWhole, program, say, write_json
-from tilesage.cli.players import find_agent
+from tilesage.cli.flags import JsonFile, Limits, MaybePath, MaybeWhole, RayAddress, program, say, write_json
+from tilesage.cli.players import WhoPlays
 from tilesage.core.errors import InputError
 from tilesage.core.processors import processors
 from tilesage.records.statistics import TABLES
@@ -20,13 +18,10 @@ if TYPE_CHECKING:
     from tilesage.evaluation.evaluate import Evaluation
     from tilesage.records.record import Record
     from tilesage.search.agents import Agent
-    from tilesage.search.python_players import AgentError
-
-MOST_GAMES = 10**12
 
 
 @dataclass
-class Command:
+class Command(WhoPlays):
     """Play many games with an agent and print how good it is.
 
     examples:
@@ -36,26 +31,19 @@ class Command:
       tilesage evaluate runs/first --games 1000 --save records.txt --json result.json
     """
 
-    # A model file, a run folder, or the name of a built-in model.
-    model: Annotated[str | None, tyro.conf.Positional] = None
-    # The name of a game (tilesage games lists them); by default the game of the model.
-    game: MaybeText = None
-    # Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same.
-    parameters: str = ""
     # Who plays: greedy, best, expectimax:3, mcts:400, …, or my_module:my_agent; tilesage agents lists them.
     agent: str = "greedy"
     # How many games.
-    games: int = 1000
+    games: Annotated[int, Limits(1, 10**12)] = 1000
     # The seed: the same games for the same seed, whatever the number of workers.
     seed: int = 1
     # End a game as soon as it has this tile, such as 2048; by default games go on until no move is left.
     until: MaybeWhole = None
     # How many threads play (processes where the player is plain Python); by default one a processor.
-    workers: MaybeWhole = None
+    workers: Annotated[MaybeWhole, Limits(1)] = None
     # Where: on this machine, or on a Ray cluster (pip install '.[scale]').
     on: Literal["local", "ray"] = "local"
-    # The cluster: HOST:PORT, ray://HOST:PORT or auto; by default one is started on this machine.
-    ray_address: MaybeText = None
+    ray_address: RayAddress = None
     # cuda: thousands of games at once on an NVIDIA GPU, for greedy, expectimax:3, expectimax:deep.
     device: Literal["cpu", "cuda"] = "cpu"
     # Write every game to this file (- for standard output), a line each, for the referee and for replay.
@@ -64,70 +52,54 @@ class Command:
     style: Literal["ours", "course", "demo"] = "ours"
     # No progress display.
     quiet: bool = False
-    # Write the figures as JSON to this file (- for standard output).
-    json: MaybeText = None
+    json: JsonFile = None
 
 
 def run(command: Command) -> int:
-    """Play the games, show the figures, write what was asked for."""
+    """Play the games, show the figures, write what was asked for; those of games before a player failed, too."""
     from tilesage.records.record import saved
+    from tilesage.search.python_players import AgentError
 
-    if command.games > MOST_GAMES or (command.workers is not None and command.workers < 1):
-        raise InputError(f"--games is a whole number up to {MOST_GAMES:,}, and --workers one from 1 on")
     if str(command.save) == command.json == "-":
         raise InputError("--save - and --json - would be mixed: give one of them a file")
-    agent = find_agent(command.agent, command.model, command.game, command.parameters)
+    agent, failure = command.find_agent(), None
     with saved(command.save) if command.save else contextlib.nullcontext() as file:
-        result, failure = _played(agent, command, file.keep if file else None)
+        try:
+            result = play(agent, command, file.keep if file else None)
+        except AgentError as error:
+            if error.evaluation is None:
+                raise
+            result, failure = error.evaluation, error
     report(result, command)
     if wrong := failure or (file.failure if file else None):
         raise wrong
     return 0 if result.complete else 130
 
 
-def _played(
-    agent: Agent, command: Command, keep: Callable[[Record], None] | None
-) -> tuple[Evaluation, AgentError | None]:
-    """All games; or those that somebody's own player finished, and what then went wrong with it."""
-    from tilesage.search.python_players import AgentError
-
-    try:
-        return _play(agent, command, keep), None
-    except AgentError as failure:
-        if failure.evaluation is None:
-            raise
-        return failure.evaluation, failure
-
-
-def _play(agent: Agent, command: Command, keep: Callable[[Record], None] | None) -> Evaluation:
+def play(agent: Agent, command: Command, keep: Callable[[Record], None] | None) -> Evaluation:
+    """Play the games here, on a cluster or on a GPU, with the figures on the screen."""
+    from tilesage.app.progress import EvaluationView
     from tilesage.evaluation.evaluate import evaluate
 
-    if command.device == "cuda":
-        from tilesage.evaluation.on_gpu import evaluate_on_gpu
-
-        if keep or command.on == "ray" or command.until:
-            raise InputError("--save, --until and --on ray go with --device cpu")
-        return _watched(agent, command, evaluate_on_gpu)
-    if command.on == "ray":
-        if command.until:
-            raise InputError("--until goes with games on this machine: leave out --on ray")
+    on_ray, on_gpu = command.on == "ray", command.device == "cuda"
+    if on_gpu and (keep or on_ray or command.until):
+        raise InputError("--save, --until and --on ray go with --device cpu")
+    if on_ray and command.until:
+        raise InputError("--until goes with games on this machine: leave out --on ray")
+    if command.ray_address and not on_ray:
+        raise InputError("--ray-address goes with --on ray")
+    work: Callable[..., Evaluation]
+    if on_gpu:
+        from tilesage.evaluation.on_gpu import evaluate_on_gpu as work
+    elif on_ray:
         from tilesage.cluster.evaluate import evaluate_on_ray
 
-        on_ray = partial(evaluate_on_ray, address=command.ray_address)
-        return _watched(agent, command, partial(on_ray, workers=command.workers, keep=keep))
-    if command.ray_address:
-        raise InputError("--ray-address goes with --on ray")
-    workers = command.workers or processors()
-    return _watched(agent, command, partial(evaluate, workers=workers, keep=keep, until=command.until))
-
-
-def _watched(agent: Agent, command: Command, play: Callable[..., Evaluation]) -> Evaluation:
-    """Play with the figures on the screen."""
-    from tilesage.app.progress import EvaluationView
-
+        work = partial(evaluate_on_ray, address=command.ray_address, workers=command.workers, keep=keep)
+    else:
+        work = partial(evaluate, workers=command.workers or processors(), keep=keep, until=command.until)
     goal = agent.game.tiles[agent.game.goal]
     with EvaluationView(command.games, goal, command.quiet or command.json == "-") as view:
-        return play(agent, command.games, command.seed, progress=view.update)
+        return work(agent, command.games, command.seed, progress=view.update)
 
 
 def report(result: Evaluation, command: Command) -> None:

@@ -1,4 +1,7 @@
-"""What all commands share: reading flags with tyro, and writing results as JSON."""
+"""What all commands share: reading flags with tyro, flags that many commands have, results as JSON.
+
+The help of a flag is the comment above it. A flag that takes only some numbers says so with `Limits`.
+"""
 
 from __future__ import annotations
 
@@ -9,44 +12,73 @@ import os
 import re
 import shutil
 import sys
-import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import tyro
+from tyro.conf import arg
 
 from tilesage.core.errors import InputError
 from tilesage.core.files import written
 
 Command = TypeVar("Command")
 
+
+@dataclass(frozen=True)
+class Limits:
+    """The numbers that a flag takes; it stands among the annotations of its type."""
+
+    low: float
+    high: float = 1e18  # beyond all use
+    above: bool = False  # low itself is too small
+
+    def check(self, flag: str, value: float) -> None:
+        """Refuse what lies outside."""
+        if not self.low <= value <= self.high or (self.above and value == self.low):
+            kind = "whole number" if isinstance(value, int) else "number"
+            low = f"above {self.low:g}" if self.above else f"from {self.low:g} on"
+            high = f", at most {self.high:,.12g}" if self.high < 1e18 else ""
+            raise InputError(f"--{flag} is a {kind} {low}{high}, not {value:g}")
+
+
 # Flags that may be left out. The help names what they take, and not that nothing is their default.
-MaybeText = Annotated[str | None, tyro.conf.arg(metavar="STR", help_behavior_hint="")]
-MaybePath = Annotated[Path | None, tyro.conf.arg(metavar="PATH", help_behavior_hint="")]
-MaybeWhole = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")]
-MaybeNumber = Annotated[float | None, tyro.conf.arg(metavar="FLOAT", help_behavior_hint="")]
+MaybeText = Annotated[str | None, arg(metavar="STR", help_behavior_hint="")]
+MaybePath = Annotated[Path | None, arg(metavar="PATH", help_behavior_hint="")]
+MaybeWhole = Annotated[int | None, arg(metavar="INT", help_behavior_hint="")]
+MaybeNumber = Annotated[float | None, arg(metavar="FLOAT", help_behavior_hint="")]
+
+# Flags of many commands.
+JSON = "Write the result as JSON to this file (- for standard output)."
+GAME = "The name of a game (tilesage games lists them), or my_module:my_game; by default the game of the model."
+PARAMETERS = "Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same."
+RAY = "The cluster: HOST:PORT, ray://HOST:PORT or auto; by default one is started on this machine."
+JsonFile = Annotated[str | None, arg(metavar="FILE", help=JSON, help_behavior_hint="")]
+GameName = Annotated[str | None, arg(metavar="STR", help=GAME, help_behavior_hint="")]
+Parameters = Annotated[str, arg(help=PARAMETERS, help_behavior_hint="")]
+RayAddress = Annotated[str | None, arg(metavar="STR", help=RAY, help_behavior_hint="")]
+Delay = Annotated[MaybeNumber, Limits(0, 3600)]
 
 
-def parse(
-    command: type[Command], name: str, words: list[str], groups: Mapping[str, Sequence[str]] | None = None
-) -> Command:
-    """The command with its flags; a wrong one, or a `--json` that cannot be written, is an `InputError`.
-
-    `groups` are titles and the flags that the help shows under them.
-    """
-    errors, words, output = io.StringIO(), with_parameters(command, words), _Output()
+def parse(command: type[Command], name: str, words: list[str]) -> Command:
+    """The command with its flags; a wrong one, or a `--json` that cannot be written, is an `InputError`."""
+    errors, words = io.StringIO(), with_parameters(command, words)
     try:
-        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(output):
+        with contextlib.redirect_stderr(errors):
             found = tyro.cli(command, prog=f"tilesage {name}", description=command.__doc__, args=words)
     except SystemExit as end:
         if not end.code:  # --help
-            print(in_groups(output.getvalue(), groups or {}), end="")
             raise
         raise InputError(f"{_complaint(errors.getvalue())} (tilesage {name} --help lists the flags)") from None
-    check_place(getattr(found, "json", None))
+    for field, kind in get_type_hints(command, include_extras=True).items():
+        for limits in getattr(kind, "__metadata__", ()):
+            if isinstance(limits, Limits) and (value := getattr(found, field)) is not None:
+                limits.check(field.replace("_", "-"), value)
+    where = getattr(found, "json", None)
+    if where and where != "-" and not Path(where).parent.is_dir():
+        raise InputError(f"cannot write {where}: there is no folder {Path(where).parent}")
     if hasattr(found, "given"):
         found.given = names_in(words)
     return found
@@ -58,74 +90,24 @@ def names_in(words: Sequence[str]) -> frozenset[str]:
     return frozenset(name.removeprefix("no_") for name in names)
 
 
-class _Output(io.StringIO):
-    """Keeps what is printed, drawn and coloured as standard output takes it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.terminal = sys.stdout
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return self.terminal.encoding
-
-    def isatty(self) -> bool:
-        return self.terminal.isatty()
-
-
-def in_groups(text: str, groups: Mapping[str, Sequence[str]]) -> str:
-    """A help in which each group of flags has a frame of its own; flags of no group stay under "options"."""
-    lines = text.splitlines(keepends=True)
-    plain = [_plain(line) for line in lines]
-    top = next((i for i, line in enumerate(plain) if re.match("(╭─)? options ", line)), None)
-    if top is None:
-        return text
-    first = top + (1 if plain[top].startswith("╭") else 2)  # a frame of dashes has a line of them below the title
-    bottom = next((i for i in range(first, len(lines)) if not plain[i].strip(" ╰─╯\n")), len(lines))
-    title_of = {f"--{flag}": title for title, flags in groups.items() for flag in flags}
-    inside, title = {"options": list[str](), **{title: [] for title in groups}}, "options"
-    for line, read in zip(lines[first:bottom], plain[first:bottom]):
-        if flag := re.match(r"[│ ] (--?[\w-]+)", read):
-            title = title_of.get(flag[1], "options")
-        inside[title].append(line)
-    found = lines[:top]
-    for title, content in inside.items():
-        if content:
-            found += [_titled(lines[top], title), *lines[top + 1 : first], *content, *lines[bottom : bottom + 1]]
-    return "".join([*found, *lines[bottom + 1 :]])
-
-
-def _titled(edge: str, title: str) -> str:
-    """The upper edge of the frame "options" with another title, as long as it was."""
-    more = len(title) - len("options")
-    edge = edge.replace("options", title, 1)
-    return "".join(edge.rsplit("─" * more, 1)) if more > 0 else edge.replace("╮", "─" * -more + "╮")
-
-
-def _plain(line: str) -> str:
-    """The line without its colours."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", line)
-
-
-def with_parameters(command: type[Command], words: list[str]) -> list[str]:
+def with_parameters(command: type[Any], words: list[str]) -> list[str]:
     """Flags that are parameters of a game, such as --four-rate 0.2, as --parameters."""
     own = names_of_flags(command)
-    given = {word.partition("=")[0][2:].replace("-", "_") for word in words if word.startswith("--")} - own
+    given = names_in(words) - own
     if "parameters" not in own or not given:
         return words
     from tilesage import games
 
     named = [*words[:1], *(b for a, b in pairwise(words) if a == "--game")]
-    known = games.parameters_known([name for name in named if ":" in name])
+    known = games.parameters_known([name for name in named if ":" in name]) & given
     rest, found = [], []
     waiting = iter(words)
     for word in waiting:
         flag, equals, value = word.partition("=")
         name = flag[2:].replace("-", "_")
-        if flag.startswith("--") and name in known & given:
-            found.append(f"{name}={value if equals else next(waiting, '')}")
-        elif flag == "--parameters":
-            found.append(value if equals else next(waiting, ""))
+        if flag.startswith("--") and name in {*known, "parameters"}:
+            value = value if equals else next(waiting, "")
+            found.append(value if name == "parameters" else f"{name}={value}")
         else:
             rest.append(word)
     return [*rest, "--parameters", ",".join(found)] if found else words
@@ -135,45 +117,29 @@ def names_of_flags(command: type[Any]) -> set[str]:
     """The fields of a command, and of the dataclasses in it."""
     kinds = get_type_hints(command)
     inner = (names_of_flags(kind) for kind in kinds.values() if is_dataclass(kind) and isinstance(kind, type))
-    own = {"help", *kinds, *chain.from_iterable(inner)}
-    return own | {f"no_{name}" for name in own}
+    return {"help", *kinds, *chain.from_iterable(inner)}
 
 
-def check_place(where: str | None) -> None:
-    """Before long work: can its result be written there at all?"""
-    if where and where != "-" and not Path(where).parent.is_dir():
-        raise InputError(f"cannot write {where}: there is no folder {Path(where).parent}")
-
-
-NUMBERS = {r"invalid literal for int\(\) with base 10": "a whole number", "could not convert .*": "a number"}
+# From what tyro shows in a frame of many lines to one line that says what is wrong.
+GIST = (
+    (r"\x1b\[[0-9;]*m|[│╭╮╰╯]|[─-]{3,}", " "),  # colours and frames
+    (r"\s+", " "),
+    (r"(Argument helptext:|For full helptext).*", ""),
+    (r"^.*?(?=Error parsing|Unrecognized options:|invalid choice|Missing from)", ""),  # the title of the frame
+    (r"Error parsing (\S+): invalid literal for int\(\) with base 10: (.*)", r"\1 is a whole number, not \2"),
+    (r"Error parsing (\S+): could not convert [^:]*: (.*)", r"\1 is a number, not \2"),
+    (r"Missing from [^:]*: [A-Z]+ ", "missing: "),
+    (r"\.? \(required\) [A-Z]+ ", "; "),
+    (r"\.? \(required\)", ""),
+    (r" Perhaps you meant: (--[\w-]+).*", r"; perhaps you meant \1"),
+)
 
 
 def _complaint(text: str) -> str:
-    """The gist of the errors that tyro shows: what is wrong, and what comes nearest to it."""
-    wrong, *more = _sections(text) or [""]
-    if wrong.startswith("Missing from"):
-        helps = re.findall(r"^ {8}.*(?:\n {8}.*)*", wrong, flags=re.MULTILINE)
-        return "missing: " + "; ".join(_line(text).removesuffix(" (required)").rstrip(".") for text in helps)
-    found = _line(wrong)
-    for sign, kind in NUMBERS.items():
-        found = re.sub(rf"Error parsing (\S+): {sign}: (.*)", rf"\1 is {kind}, not \2", found)
-    if more and more[0].startswith("Perhaps you meant"):
-        near = dict.fromkeys(re.findall(r"^ +(--[\w-]+)", more[0], flags=re.MULTILINE))
-        found += f"; perhaps you meant {' or '.join(near)}" if near else ""
-    return found[:300] or "wrong flags"
-
-
-def _sections(text: str) -> list[str]:
-    """What stands between the lines of a frame, without its title; where the terminal has none, lines are dashes."""
-    lines = _plain(text).splitlines()
-    boxed = any(line.startswith("╭") for line in lines)
-    inside = [line.strip("│").rstrip() for line in lines if not line.startswith(("╭", "╰"))]
-    parts = re.split(r"^ *[─-]{3,}$", "\n".join(inside), flags=re.MULTILINE)
-    return [textwrap.dedent(part).strip() for part in parts[0 if boxed else 1 :]]
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
+    """The gist of the errors that tyro shows."""
+    for sign, said in GIST:
+        text = re.sub(sign, said, text)
+    return text.strip()[:300] or "wrong flags"
 
 
 def write_json(result: Mapping[str, object], where: str | None) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilesage import games
-from tilesage.cli.flags import MaybeText, say, write_json
+from tilesage.cli.flags import JsonFile, say, write_json
 
 
 @dataclass
@@ -18,8 +18,7 @@ class Command:
       tilesage games --json -
     """
 
-    # Write the list as JSON to this file (- for standard output).
-    json: MaybeText = None
+    json: JsonFile = None
 
 
 def describe(game: games.Game) -> dict[str, Any]:
@@ -40,8 +39,8 @@ def run(command: Command) -> int:
     found = games.all_games()
     if write_json({"games": [describe(game) for game in found]}, command.json):
         for game in found:
-            say(f"{game.name:14s}{game.summary}")
-            say(f"{'':14s}tiles {', '.join(map(str, game.tiles[1:5]))} … {game.tiles[-1]}")
+            tiles = f"{', '.join(map(str, game.tiles[1:5]))} … {game.tiles[-1]}"
+            say(f"{game.name:14s}{game.summary}\n{'':14s}tiles {tiles}")
             for name, (about, *_) in game.takes.items():
                 say(f"{'':14s}--{name.replace('_', '-')} {game.parameters[name]:g}: {about}")
             say(f"{'':14s}a start: {game.new(seed=1).text}\n")

@@ -7,10 +7,10 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-import tyro
+from tyro.conf import Positional, arg
 
-from tilesage.cli.flags import MaybeText, say, write_json
-from tilesage.cli.players import find_agent
+from tilesage.cli.flags import JsonFile, Limits, say, write_json
+from tilesage.cli.players import WhoPlays
 from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Command:
+class Command(WhoPlays):
     """Say what each move is worth in a position.
 
     A board is sixteen tile numbers, or four rows of tile indices (1 is a 2, 2 is a 4, … A is 1024). Threes! also
@@ -28,26 +28,18 @@ class Command:
     examples:
       tilesage hint "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2"
       tilesage hint "..../..1./.124/1358 score=700" --agent expectimax:3 --playouts 100
+      tilesage hint runs/first "..../..1./.124/1358"
       tilesage hint "31.2/1453/.786/2319 hint=2" --game threes --json -
       echo '{"board": "1.23/2345/.987/3A12"}' | tilesage hint --stdin
     """
 
-    # The position.
-    board: Annotated[str | None, tyro.conf.Positional] = None
-    # Who gives advice: best, greedy, expectimax:3, expectimax:200ms, mcts:400, …, or my_module:my_agent.
-    agent: str = "best"
-    # A model file, a run folder, or the name of a built-in model.
-    model: MaybeText = None
-    # The name of a game (tilesage games lists them); by default the game of the model.
-    game: MaybeText = None
-    # Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same.
-    parameters: str = ""
+    # The position; alone, or after a model.
+    board: Annotated[str | None, Positional, arg(metavar="[BOARD]", help_behavior_hint="")] = None
     # Also finish this many games after each move, and tell their mean score and how many reached the next tile.
-    playouts: int = 0
+    playouts: Annotated[int, Limits(0)] = 0
     # Answer one line of JSON for each line on standard input: a board, or {"board": …, "score": …}.
     stdin: bool = False
-    # Write the advice as JSON to this file (- for standard output).
-    json: MaybeText = None
+    json: JsonFile = None
 
 
 def run(command: Command) -> int:
@@ -55,16 +47,16 @@ def run(command: Command) -> int:
     from tilesage.app.progress import PlayoutsView
     from tilesage.evaluation.advice import advise
 
-    if command.playouts < 0:
-        raise InputError("playouts is a number of games from 0 on")
+    if command.board is None and (command.model_flag or not command.stdin):  # the only word is the position
+        command.board, command.model = command.model, None
     if command.stdin and (command.board is not None or command.json):
         raise InputError("--stdin answers on standard output: leave out the board and --json")
-    if not command.stdin and command.board is None:
-        raise InputError('which position? tilesage hint "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2", or --stdin')
-    agent = find_agent(command.agent, command.model, command.game, command.parameters)
     if command.stdin:
-        return answer_lines(agent, command.playouts)
-    state = agent.game.parse(command.board or "")
+        return answer_lines(command.find_agent(), command.playouts)
+    if command.board is None:
+        raise InputError('which position? tilesage hint "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2", or --stdin')
+    agent = command.find_agent()
+    state = agent.game.parse(command.board)
     with PlayoutsView(quiet=not command.playouts) as view:
         advice = advise(agent, state, command.playouts, progress=view.update)
     if write_json(advice.summary(), command.json):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tilesage.cli.flags import MaybeText, program, say, write_json
+from tilesage.cli.flags import JsonFile, program, say, write_json
 from tilesage.core.errors import InputError
 
 
@@ -22,8 +22,7 @@ class Command:
 
     # Folders in which run folders are looked for.
     runs: list[Path] = field(default_factory=lambda: [Path("runs")])
-    # Write the list as JSON to this file (- for standard output).
-    json: MaybeText = None
+    json: JsonFile = None
 
 
 def run(command: Command) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from tilesage.cli.flags import MaybeText, say, write_json
+from tilesage.cli.flags import JsonFile, MaybeText, say, write_json
 from tilesage.networks.patterns import NAMES, NOTES, Network, drawing, parse_network, write_pattern
 
 MEGABYTE = 1 << 20
@@ -25,9 +25,8 @@ class Command:
     """
 
     # Only this one: a name, patterns, or a sum of both.
-    network: Annotated[str | None, tyro.conf.Positional] = None
-    # Write the list as JSON to this file (- for standard output).
-    json: MaybeText = None
+    network: Annotated[MaybeText, tyro.conf.Positional] = None
+    json: JsonFile = None
 
 
 def describe(network: Network) -> dict[str, Any]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import itertools
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
-
-import tyro
+from typing import TYPE_CHECKING, Literal
 
 from tilesage.cli.flags import MaybeText, MaybeWhole, say
-from tilesage.cli.players import find_agent, find_game
+from tilesage.cli.players import WhoPlays
 from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,8 +16,8 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Command:
-    """Play in the terminal, with undo and advice; the game goes on after 2048.
+class Command(WhoPlays):
+    """Play in the terminal, with undo and advice of --agent; the game goes on after 2048.
 
     keys: arrows, WASD or HJKL (Shift-h for left) move, u takes back, h asks the agent, r starts anew, q leaves;
     without a terminal, words on standard input: up right down left undo hint restart quit
@@ -30,14 +28,6 @@ class Command:
       tilesage play --position "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2"
     """
 
-    # The model that gives advice: a file, a run folder, or the name of a built-in model.
-    model: Annotated[str | None, tyro.conf.Positional] = None
-    # The name of a game (tilesage games lists them); by default the game of the model.
-    game: MaybeText = None
-    # Parameters of its rules, such as four_rate=0.2; --four-rate 0.2 says the same.
-    parameters: str = ""
-    # Who gives advice: best (the default), greedy, expectimax:3, mcts:400, …, or my_module:my_agent.
-    agent: MaybeText = None
     # The seed of the game; another one every time by default.
     seed: MaybeWhole = None
     # Start from this position: sixteen tile numbers, or the compact form.
@@ -50,8 +40,8 @@ def run(command: Command) -> int:
     """Let the user play."""
     from tilesage.app.live import Adviser, Session, play
 
-    agent = adviser(command)
-    game = agent.game if agent else find_game(command.game, command.parameters)
+    game, agent = command.find_game(), adviser(command)
+    game = agent.game if agent else game
     seeds = itertools.count(int(time.time()) if command.seed is None else command.seed)
     start = game.parse(command.position) if command.position else game.new(next(seeds))
     state = play(Session(start, lambda: game.new(next(seeds)), Adviser(agent) if agent else None), command.theme)
@@ -61,10 +51,9 @@ def run(command: Command) -> int:
 
 def adviser(command: Command) -> Agent | None:
     """Who is asked; a person can play without advice where no model is at hand and none was asked for."""
-    find_game(command.game, command.parameters)  # a wrong name is told before a missing model
     try:
-        return find_agent(command.agent or "best", command.model, command.game, command.parameters)
+        return command.find_agent()
     except InputError:
-        if command.agent or command.model:
+        if command.agent != WhoPlays.agent or command.model or command.model_flag:
             raise
         return None

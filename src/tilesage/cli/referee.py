@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
-from tilesage.cli.flags import say, write_json
-from tilesage.core.errors import InputError
+from tilesage.cli.flags import JsonFile, Limits, MaybeNumber, Parameters, say, write_json
 from tilesage.games import parse_parameters
 
 
@@ -30,26 +28,22 @@ class Command:
     file: tyro.conf.Positional[Path]
     # Whose rules to apply (tilesage games lists them); auto looks at the first line.
     game: str = "auto"
-    # Parameters of these rules, such as four_rate=0.2; --four-rate 0.2 says the same.
-    parameters: str = ""
+    parameters: Parameters = ""
     # Actions a second that the records must show; below it the course's points count 70 %.
-    speed: Annotated[float | None, tyro.conf.arg(metavar="OPS")] = None
+    speed: Annotated[MaybeNumber, Limits(0, above=True)] = None
     # How the table looks.
     style: Literal["ours", "course", "demo"] = "course"
     # Call chance unfair when a p-value is below this.
     significance: float = 1e-6
     # Processes to use; 0 takes one, or one a core for a large file.
     workers: int = 0
-    # Write the verdict as JSON to this file; - for standard output, in place of the text.
-    json: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None
+    json: JsonFile = None
 
 
 def run(command: Command) -> int:
     """Judge the records and print the verdict."""
     from tilesage.records.referee import judge
 
-    if command.speed is not None and not 0 < command.speed < inf:
-        raise InputError(f"--speed is a number of actions a second above 0, not {command.speed:g}")
     verdict = judge(
         command.file,
         command.game,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from tilesage import games
-from tilesage.cli.flags import MaybeNumber, MaybePath, MaybeText, MaybeWhole, say
+from tilesage.cli.flags import Delay, Limits, MaybePath, MaybeText, MaybeWhole, say
 from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Command:
     # A file of game records.
     records: Annotated[Path, tyro.conf.Positional]
     # Which game: its number in the file, from 1, or best for the one with the highest score.
-    which: Annotated[str | None, tyro.conf.Positional] = None
+    which: Annotated[MaybeText, tyro.conf.Positional] = None
     # The same as a flag.
     number: str = "1"
     # Whose rules to apply, such as my_module:my_game; by default what the records say.
@@ -50,13 +50,13 @@ class Command:
     # Moves from one frame to the next; by default as many as make a film of up to 300 frames.
     every: MaybeWhole = None
     # Frames a second.
-    fps: float = 8.0
+    fps: Annotated[float, Limits(0.1, 50)] = 8.0
     # The size of the pictures: 1 is 480 × 552 points.
-    scale: float = 1.0
+    scale: Annotated[float, Limits(0.1, 4)] = 1.0
     # The colours.
     theme: Literal["light", "dark"] = "light"
     # On the screen: play at once, with this many seconds between moves.
-    delay: MaybeNumber = None
+    delay: Delay = None
 
 
 def run(command: Command) -> int:
@@ -67,7 +67,10 @@ def run(command: Command) -> int:
     from tilesage.records.record import find_record
     from tilesage.records.replay import moments_of
 
-    check(command)
+    for kind in ("gif", "mp4", "png", "svg"):
+        path: Path | None = getattr(command, kind)
+        if path and path.suffix.lower() != f".{kind}":
+            raise InputError(f"--{kind} {path}: name a file that ends in .{kind}")
     numbered = command.game == "best" or (command.game or "").isdecimal()  # a number where a game is meant
     rules = games.get(command.game).name if command.game and not numbered else "auto"
     wanted = command.which or (command.game if command.game and numbered else command.number)
@@ -76,30 +79,15 @@ def run(command: Command) -> int:
     if not (command.gif or command.mp4 or command.png or command.svg):
         show_replay(moments, command.delay, "dark", f"{record.slider} · game {number:,}")
         return 0
-    for path, write in ((command.gif, save_gif), (command.mp4, save_mp4)):
-        if path:
-            frames = write(path, moments, command.every, command.fps, command.theme, command.scale)
-            say(f"{path}: game {number:,}, {frames:,} frames, {path.stat().st_size / 1000:,.0f} kB")
-    for path, kind in ((command.png, ".png"), (command.svg, ".svg")):
-        if path:
-            state = pick(moments, command.move).state
-            save(state, path, command.theme, 2 * command.scale, kind)
-            say(f"{path}: game {number:,}, move {state.moves:,}")
+    for film, write in ((command.gif, save_gif), (command.mp4, save_mp4)):
+        if film:
+            frames = write(film, moments, command.every, command.fps, command.theme, command.scale)
+            say(f"{film}: game {number:,}, {frames:,} frames, {film.stat().st_size / 1000:,.0f} kB")
+    for picture in filter(None, (command.png, command.svg)):
+        state = pick(moments, command.move).state
+        save(state, picture, command.theme, 2 * command.scale)
+        say(f"{picture}: game {number:,}, move {state.moves:,}")
     return 0
-
-
-def check(command: Command) -> None:
-    """Refuse flags that do not fit."""
-    for kind in ("gif", "mp4", "png", "svg"):
-        path: Path | None = getattr(command, kind)
-        if path and path.suffix.lower() != f".{kind}":
-            raise InputError(f"--{kind} {path}: name a file that ends in .{kind}")
-    if not 0.1 <= command.scale <= 4:
-        raise InputError(f"--scale is a number from 0.1 to 4, not {command.scale:g}")
-    if not 0.1 <= command.fps <= 50:
-        raise InputError(f"--fps is a number from 0.1 to 50, not {command.fps:g}")
-    if command.delay is not None and not 0 <= command.delay <= 3600:
-        raise InputError(f"--delay is a number of seconds from 0 to 3600, not {command.delay:g}")
 
 
 def pick(moments: list[Moment], move: int | None) -> Moment:

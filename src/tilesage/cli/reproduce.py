@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from tilesage.cli.flags import MaybePath, MaybeText, MaybeWhole, say, write_json
+from tilesage.cli.flags import JsonFile, Limits, MaybePath, MaybeWhole, say, write_json
 from tilesage.core.errors import InputError
 from tilesage.core.files import written
 from tilesage.core.processors import processors
@@ -47,7 +47,7 @@ class Command:
     # cuda: also the rows that learn on a GPU.
     device: Literal["cpu", "cuda"] = "cpu"
     # How many threads learn and play.
-    threads: int = processors()
+    threads: Annotated[int, Limits(1)] = processors()
     # Only this seed; by default all that a row has.
     seed: MaybeWhole = None
     # Run only the steps whose names begin with one of these words; --list shows the names.
@@ -62,14 +62,11 @@ class Command:
     watch: bool = False
     # The commit to name on the page where the source is no git checkout.
     commit: str = ""
-    # Write the figures of all steps as JSON to this file (- for standard output).
-    json: MaybeText = None
+    json: JsonFile = None
 
 
 def run(command: Command) -> int:
     """Do the steps that are not done yet, and write the page."""
-    if command.threads < 1:
-        raise InputError("--threads is a whole number from 1 on")
     if command.name.lower() == "all":
         if command.out or command.data or command.page or command.only or command.watch:
             raise InputError("all: leave out --out, --data, --page, --only and --watch, which are for one report")

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from tilesage.cli.flags import MaybeText, program, say, write_json
+from tilesage.cli.flags import JsonFile, program, say, write_json
 from tilesage.core.errors import InputError
 from tilesage.learning.folders import SETTINGS, delete, is_run, size_in_words, slim, standing
 from tilesage.learning.metrics import latest, read_metrics
@@ -29,16 +29,15 @@ class Command:
       tilesage runs runs/guide-small runs/guide-large --delete --yes
     """
 
+    # Run folders, or folders of such; by default runs.
     folders: Annotated[list[Path], tyro.conf.Positional] = field(default_factory=list)
-    """Run folders, or folders of such; by default runs."""
+    # Keep of each its model, settings and curve: it plays on, but cannot be resumed.
     slim: bool = False
-    """Keep of each its model, settings and curve: it plays on, but cannot be resumed."""
+    # Remove them, with everything in them.
     delete: bool = False
-    """Remove them, with everything in them."""
+    # Do not ask.
     yes: bool = False
-    """Do not ask."""
-    json: MaybeText = None
-    """Write the list as JSON to this file (- for standard output)."""
+    json: JsonFile = None
 
 
 def run(command: Command) -> int:

@@ -8,10 +8,10 @@ import sys
 import webbrowser
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from tilesage import games
-from tilesage.cli.flags import MaybeWhole
+from tilesage.cli.flags import Limits, MaybeWhole
 from tilesage.cli.players import find_agent
 from tilesage.core.errors import InputError
 
@@ -35,7 +35,7 @@ class Command:
     # Address to listen on; the default is reached from this machine only.
     host: str = "127.0.0.1"
     # Port to listen on; 0 takes any free one.
-    port: int = 2048
+    port: Annotated[int, Limits(0, 65535)] = 2048
     # Folder of the trainings that are shown and started.
     runs: Path = Path("runs")
     # Further players that the page offers, such as my_module:my_agent; no visitor can name others.
@@ -49,9 +49,9 @@ class Command:
     # How many trainings may run at once from the page; by default 1, and 0 when others can open it.
     trainings: MaybeWhole = None
     # Seconds that an agent may think about a move.
-    think: float = 2.0
+    think: Annotated[float, Limits(0, 3600, above=True)] = 2.0
     # How many may be connected at once.
-    visitors: int = 256
+    visitors: Annotated[int, Limits(1)] = 256
     # Open the page in the browser.
     open: bool = False
 
@@ -67,10 +67,6 @@ def run(command: Command) -> int:
         games.get(game)
     for text in command.agent:
         find_agent(text, None, None)
-    if not 0 <= command.port < 65536:
-        raise InputError(f"a port is a number from 0 to 65535, not {command.port}")
-    if not 0 < command.think <= 3600 or command.visitors < 1:
-        raise InputError("--think is a number of seconds above 0, at most 3600, and --visitors at least 1")
     settings = Settings(
         host=command.host,
         port=command.port,
@@ -89,18 +85,14 @@ def run(command: Command) -> int:
 def _listen(host: str, port: int) -> socket.socket:
     """The socket, taken before anything is promised."""
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(512)
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address, family=family, backlog=512)
     except UnicodeError:
         raise InputError(
             f"{host[:80]!r} is no name of a host: write an address such as 127.0.0.1, or 0.0.0.0"
         ) from None
     except OSError as error:
         raise InputError(f"cannot listen on {host}:{port} ({error.strerror}): choose another with --port") from None
-    return listener
 
 
 def _addresses(host: str) -> list[str]:
@@ -128,10 +120,6 @@ def _serve(server: Server, listener: socket.socket, settings: Settings, show: bo
             print("tilesage: and start, stop and delete trainings (--trainings)", file=sys.stderr, flush=True)
     if show:
         webbrowser.open(addresses[0])
-    try:
+    with listener, contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
-    except KeyboardInterrupt:
-        pass
-    finally:
-        listener.close()
     return 0

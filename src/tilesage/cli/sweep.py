@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from tilesage.app.plots import Curve, plot_curves
-from tilesage.cli.flags import MaybePath, MaybeText, MaybeWhole, say, write_json
+from tilesage.cli.flags import JsonFile, MaybePath, MaybeWhole, RayAddress, say, write_json
+from tilesage.cli.train import watch_training
 from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
     from tilesage.evaluation.sweep import Sweep
-    from tilesage.learning.progress import Progress
-    from tilesage.learning.runs import Run
 
 SHOWN = 8  # curves in the plot: the best ones
 
@@ -48,12 +47,10 @@ class Command:
     out: MaybePath = None
     # On Ray without an address: how many processors of this machine to use.
     workers: MaybeWhole = None
-    # The cluster: HOST:PORT or auto; by default one is started on this machine.
-    ray_address: MaybeText = None
+    ray_address: RayAddress = None
     # No progress display.
     quiet: bool = False
-    # Write the results as JSON to this file (- for standard output).
-    json: MaybeText = None
+    json: JsonFile = None
 
 
 def run(command: Command) -> int:
@@ -72,33 +69,12 @@ def run(command: Command) -> int:
 
         sweep_on_ray(sweep, command.ray_address, command.workers, note)
     else:
-        _here(sweep, command.quiet, note)
+        for trial in sweep.waiting():
+            title = f"{trial.config.the_game.title} · {trial.name}"
+            if not trial.finish(partial(watch_training, title=title, quiet=command.quiet)):
+                break
+            note(trial.told)
     return report(sweep, command)
-
-
-def _here(sweep: Sweep, quiet: bool, note: Callable[[str], None]) -> None:
-    """One trial after another."""
-    for trial in sweep.waiting():
-        if not trial.finish(partial(_train, trial.name, quiet)):
-            return
-        note(trial.told)
-
-
-def _train(name: str, quiet: bool, training: Run) -> None:
-    """Train with the figures on the screen."""
-    from tilesage.app.progress import TrainingView
-    from tilesage.learning.runs import stopping_cleanly
-
-    game = training.config.the_game
-    with (
-        stopping_cleanly(training),
-        TrainingView(f"{game.title} · {name}", str(game.tiles[game.goal]), quiet) as view,
-    ):
-
-        def listen(line: Mapping[str, Any], at: Progress) -> None:
-            view.update(line, at.games, at.moves, at.seconds, training.done)
-
-        training.train(listen)
 
 
 def report(sweep: Sweep, command: Command) -> int:

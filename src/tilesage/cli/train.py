@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import tyro
+from tyro.conf import OmitArgPrefixes, Positional, Suppress, arg
 
 from tilesage import games
-from tilesage.cli.flags import MaybePath, MaybeText, program, say, write_json
+from tilesage.cli.flags import JsonFile, Limits, MaybePath, RayAddress, program, say, write_json
 from tilesage.core.errors import InputError
 from tilesage.learning import registry
 from tilesage.learning.config import TrainConfig, rules_in, settings_in
@@ -22,17 +21,22 @@ from tilesage.learning.recipes import completed, flags_of
 
 if TYPE_CHECKING:
     from tilesage.learning.progress import Progress
-    from tilesage.learning.runs import Maker, Run
+    from tilesage.learning.runs import Listener, Maker, Run
 
-GROUPS = {  # of flags, in the help
-    "how long": ("games", "moves", "seconds", "recipe"),
-    "the game": ("game", "parameters", "seed"),
-    "the network": ("network", "stages", "by-hint", "turned", "fold", "by-age", "average"),
-    "the learning rule": ("rule", "rate", "of", "direction", "decay", "steps", "optimism", "start", "phases"),
-    "the machine": ("threads", "device", "flight", "on", "nodes", "merge-seconds", "ray-address"),
-    "the run folder": ("out", "resume", "checkpoint", "block", "tensorboard"),
-}
 RESUMED = ("games", "moves", "seconds", "phases")  # of a run that is resumed, what can be given anew
+
+
+@dataclass
+class Cluster:
+    """On many machines."""
+
+    # Where: on this machine, or on a Ray cluster (pip install '.[scale]').
+    on: Literal["local", "ray"] = "local"
+    # On Ray: how many copies of the network learn, each with --threads threads on a node of its own if it can.
+    nodes: int = 1
+    # On Ray: the changes of all copies are averaged this often.
+    merge_seconds: float = 5.0
+    ray_address: RayAddress = None
 
 
 @dataclass
@@ -47,99 +51,81 @@ class Command:
     """
 
     # The name of a game (tilesage games lists them), or my_module:my_game; 2048 by default.
-    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="GAME")] = ""
-    # best: what learns best in this time, as far as it was measured, for all that is not given here; it says
-    # what. plain: the textbook's, which are the defaults of this help.
+    name: Annotated[str, Positional, arg(metavar="[GAME]", help_behavior_hint="")] = ""
+    # best: what learns best in this time, as far as it was measured, for all that is not given here; it says what.
+    # plain: the textbook's, which are the defaults of this help.
     recipe: Literal["best", "plain"] = "best"
-    config: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=partial(TrainConfig, game=""))
-    # The run folder; by default a new one in runs/.
+    # The run folder; by default a new one in runs/. Mind the disk: its size is that of the network's tables.
     out: MaybePath = None
     # Go on with the run in this folder, to its own end or to a new --seconds, --games or --moves, and with
     # other --phases from here on if they are given.
     resume: MaybePath = None
     # Seconds between checkpoints.
-    checkpoint: float = 60.0
-    # Where: on this machine, or on a Ray cluster (pip install '.[scale]').
-    on: Literal["local", "ray"] = "local"
-    # On Ray: how many copies of the network learn, each with --threads threads on a node of its own if it can.
-    nodes: int = 1
-    # On Ray: the changes of all copies are averaged this often.
-    merge_seconds: float = 5.0
-    # The cluster: HOST:PORT, ray://HOST:PORT or auto; by default one is started on this machine.
-    ray_address: MaybeText = None
+    checkpoint: Annotated[float, Limits(0, above=True)] = 60.0
     # Also write the metrics for TensorBoard (needs it installed).
     tensorboard: bool = False
     # No progress display.
     quiet: bool = False
-    # Write the final figures as JSON to this file (- for standard output).
-    json: MaybeText = None
-    # The flags that were typed.
-    given: tyro.conf.Suppress[frozenset[str]] = frozenset()
+    json: JsonFile = None
+    # What is learnt, and for how long.
+    learning: OmitArgPrefixes[TrainConfig] = field(default_factory=partial(TrainConfig, game=""))
+    # On many machines.
+    cluster: OmitArgPrefixes[Cluster] = field(default_factory=Cluster)
+    given: Suppress[frozenset[str]] = frozenset()  # the flags that were typed
 
 
 def run(command: Command) -> int:
-    """Begin a run, or go on with one."""
-    if not 0 < command.checkpoint < math.inf:
-        raise InputError(f"--checkpoint is a number of seconds above 0, not {command.checkpoint:g}")
-    if command.tensorboard:
-        summary_writer()  # what is missing shows before a run begins
-    with trainers(command) as make:
-        return learn(command, begin(command, make))
-
-
-def trainers(command: Command) -> contextlib.AbstractContextManager[Maker]:
-    """Who trains: this machine, or a cluster."""
-    from tilesage.learning.trainer import make_trainer
-
-    if command.on == "ray":
-        from tilesage.cluster.training import trainers_on_ray
-
-        return trainers_on_ray(command.nodes, command.merge_seconds, command.ray_address)
-    if command.ray_address or command.nodes != 1:
-        raise InputError("--nodes and --ray-address go with --on ray")
-    return contextlib.nullcontext(make_trainer)
-
-
-def learn(command: Command, training: Run) -> int:
-    """Train to the end of the run with a display, and report."""
-    from tilesage.app.progress import TrainingView
+    """Begin a run or go on with one, train to its end with a display, and report."""
     from tilesage.learning.folders import promise
-    from tilesage.learning.runs import stopping_cleanly
 
-    assert training.folder is not None
-    say(f"{promise(training.config)}, in {training.folder}", to_stderr=command.json == "-")
-    config = training.config
-    game = config.the_game
-    goal = str(game.tiles[game.goal])
-    export = Export(training.folder) if command.tensorboard else None
-    title = (
-        f"{game.title} · {config.network} · {config.rule if not config.phases else config.phases} · {training.folder}"
-    )
-    with stopping_cleanly(training), TrainingView(title, goal, command.quiet) as view:
-
-        def listen(line: Mapping[str, Any], at: Progress) -> None:
-            view.update(line, at.games, at.moves, at.seconds, training.done)
-            if export and line:
-                export.add(line)
-
-        training.train(listen)
-    if export:
-        export.close()
+    writer = summary_writer() if command.tensorboard else None  # what is missing shows before a run begins
+    with trainers(command.cluster) as make:
+        training = begin(command, make) if command.resume is None else go_on(command, command.resume, make)
+        export = partial(add_scalars, writer(f"{training.folder}/tensorboard")) if writer else None
+        config = training.config
+        say(f"{promise(config)}, in {training.folder}", to_stderr=command.json == "-")
+        title = f"{config.the_game.title} · {config.network} · {config.phases or config.rule} · {training.folder}"
+        watch_training(training, title, command.quiet, export)
     result = summary(training)
     if write_json(result, command.json):
         report(training, result)
     return 130 if training.stopping and training.done < 1 else 0
 
 
+def trainers(cluster: Cluster) -> contextlib.AbstractContextManager[Maker]:
+    """Who trains: this machine, or a cluster."""
+    from tilesage.learning.trainer import make_trainer
+
+    if cluster.on == "ray":
+        from tilesage.cluster.training import trainers_on_ray
+
+        return trainers_on_ray(cluster.nodes, cluster.merge_seconds, cluster.ray_address)
+    if cluster.ray_address or cluster.nodes != 1:
+        raise InputError("--nodes and --ray-address go with --on ray")
+    return contextlib.nullcontext(make_trainer)
+
+
+def watch_training(training: Run, title: str, quiet: bool = False, listener: Listener | None = None) -> None:
+    """Train with figures on the screen; Ctrl-C ends it with everything saved."""
+    from tilesage.app.progress import TrainingView
+    from tilesage.learning.runs import stopping_cleanly
+
+    game = training.config.the_game
+    with stopping_cleanly(training), TrainingView(title, str(game.tiles[game.goal]), quiet) as view:
+
+        def listen(line: Mapping[str, Any], at: Progress) -> None:
+            view.update(line, at.games, at.moves, at.seconds, training.done)
+            if listener:
+                listener(line, at)
+
+        training.train(listen)
+
+
 def begin(command: Command, make: Maker) -> Run:
-    """The new or resumed run of the flags."""
+    """A new run of these flags and of the recipe."""
     from tilesage.learning.runs import Run
 
-    config = command.config
-    if command.resume is not None:
-        if command.out is not None:
-            raise InputError("--resume goes on in its own folder: leave out --out")
-        return go_on(command, make)
+    config = command.learning
     if command.name and config.game not in ("", command.name):
         raise InputError(f"two games: {command.name} and --game {config.game}; write one")
     given = {name: value for name, value in asdict(config).items() if name in command.given}
@@ -153,26 +139,25 @@ def begin(command: Command, make: Maker) -> Run:
     return training
 
 
-def go_on(command: Command, make: Maker) -> Run:
+def go_on(command: Command, folder: Path, make: Maker) -> Run:
     """The run of --resume; what it learns is settled, but for its end and its phases."""
     from tilesage.learning.runs import Run
 
-    assert command.resume is not None
-    config, folder = command.config, command.resume
-    given = [field.name for field in fields(config) if field.name in command.given]
+    if command.out is not None:
+        raise InputError("--resume goes on in its own folder: leave out --out")
+    config = command.learning
     own = ("game", "rule") if ":" in config.rule else ("game",)  # those from outside are known by being named here
-    settled = [name.replace("_", "-") for name in given if name not in (*RESUMED, *own)]
+    settled = [name for name in asdict(config) if name in command.given and name not in (*RESUMED, *own)]
     if settled:
         raise InputError(
-            f"--resume goes on as the run began, so --{settled[0]} does not go with it: "
+            f"--resume goes on as the run began, so --{settled[0].replace('_', '-')} does not go with it: "
             "its --seconds, --games, --moves and --phases can be changed"
         )
     game, path = command.name or config.game, folder / "run.toml"
     if game:
         games.get(game)  # one in a file of its own is known from here on
     settings = settings_in(path) if (game or "rule" in own) and path.exists() else {}
-    learnt = settings.get("game", game)
-    if game and learnt != game:
+    if game and game != (learnt := settings.get("game", game)):
         raise InputError(f"{folder} learns {learnt}, not {game}")
     if "rule" in own:
         if config.rule not in rules_in(settings):
@@ -192,10 +177,9 @@ def new_folder(config: TrainConfig) -> Path:
 
 def summary(training: Run) -> dict[str, Any]:
     """The figures of `--json`."""
-    from tilesage.learning.metrics import latest, read_metrics
+    from tilesage.learning.metrics import latest
 
-    assert training.folder is not None
-    p, lines = training.progress, read_metrics(training.folder)
+    p, lines = training.progress, training.metrics
     now = latest(lines)
     figures = {
         "run": str(training.folder),
@@ -237,29 +221,21 @@ def report(training: Run, result: dict[str, Any]) -> None:
 
 def summary_writer() -> Any:
     """What writes for TensorBoard, of either package that has it."""
-    try:
+    with contextlib.suppress(ImportError):
         from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        try:
-            from tensorboardX import SummaryWriter
-        except ImportError:
-            raise InputError("--tensorboard needs tensorboardX or torch, and neither is installed here") from None
-    return SummaryWriter
+
+        return SummaryWriter
+    with contextlib.suppress(ImportError):
+        from tensorboardX import SummaryWriter
+
+        return SummaryWriter
+    raise InputError("--tensorboard needs tensorboardX or torch, and neither is installed here")
 
 
-class Export:
-    """Metrics for TensorBoard, where it is installed."""
-
-    def __init__(self, folder: Path) -> None:
-        self.writer = summary_writer()(str(folder / "tensorboard"))
-
-    def add(self, line: Mapping[str, Any]) -> None:
-        """One line of the metrics."""
-        for name in ("mean", "max", "rate", "moves_per_second"):
-            self.writer.add_scalar(name, line[name], line["games"])
-        for tile, share in line["reach"].items():
-            self.writer.add_scalar(f"reach/{tile}", share, line["games"])
-
-    def close(self) -> None:
-        """Write what is left."""
-        self.writer.close()
+def add_scalars(writer: Any, line: Mapping[str, Any], at: Progress) -> None:
+    """One line of the metrics for TensorBoard."""
+    if line:
+        figures = {name: line[name] for name in ("mean", "max", "rate", "moves_per_second")}
+        for name, value in {**figures, **{f"reach/{tile}": share for tile, share in line["reach"].items()}}.items():
+            writer.add_scalar(name, value, line["games"])
+        writer.flush()
