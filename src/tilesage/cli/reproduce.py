@@ -80,7 +80,8 @@ def run(command: Command) -> int:
         if command.watch and report.name != "D1":
             raise InputError("--watch goes with D1; for the others: tilesage watch RUN")
         figures = {name: one.__dict__ for name, one in _one(command, report).items()}
-    write_json(figures, command.json)
+    if not command.list:
+        write_json(figures, command.json)
     return 0
 
 
@@ -115,10 +116,14 @@ def _one(command: Command, report: Report) -> dict[str, Done]:
 
 def show(command: Command, steps: Sequence[Step], experiment: Experiment) -> None:
     """The steps, and which of them are done."""
-    for step in steps:
-        if is_wanted(step.name, command.only):
-            word = "done   " if step.name in experiment.done else "missing"
-            _tell(command)(f"{word} {step.name}: {experiment.command(step)}")
+    found = [
+        {"step": step.name, "done": step.name in experiment.done, "command": experiment.command(step)}
+        for step in steps
+        if is_wanted(step.name, command.only)
+    ]
+    if write_json({"steps": found}, command.json):
+        for step in found:
+            say(f"{'done   ' if step['done'] else 'missing'} {step['step']}: {step['command']}")
 
 
 def _tell(command: Command) -> Callable[[str], None]:
