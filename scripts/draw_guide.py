@@ -13,6 +13,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from tilesage.networks.layout import images
+from tilesage.networks.patterns import NAMES
+
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "guide"
 GREY, ORANGE, BLUE, PALE = "#7d8590", "#d9772b", "#2f7fb8", "#7d859033"
 FONT = "font-family='system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif'"
@@ -106,6 +109,19 @@ def networks() -> Drawing:
     d.text(556, 66, "V = Σ over all patterns")
     d.text(556, 86, "and 8 rotations and")
     d.text(556, 106, "reflections of the board")
+    return d
+
+
+def isomorphisms() -> Drawing:
+    """Each pattern of 6x6 in a row of eight small boards; rotations and reflections share one table."""
+    size, gap = 13, 66
+    patterns = NAMES["6x6"].split()
+    d = Drawing(120 + 8 * gap, 14 + gap * len(patterns), "Six 6-tuples, each in eight rotations and reflections")
+    for row, pattern in enumerate(patterns):
+        top = 12 + gap * row
+        d.text(10, top + 30, pattern, where="start")
+        for k, cells in enumerate(images(tuple(int(cell, 16) for cell in pattern))):
+            board(d, 110 + gap * k, top, " ".join("." * 16), "".join(f"{cell:x}" for cell in cells), size)
     return d
 
 
@@ -297,6 +313,7 @@ def curves() -> Drawing:
 
 PICTURES: tuple[Callable[[], Drawing], ...] = (
     networks,
+    isomorphisms,
     afterstates,
     states,
     directions,

@@ -87,7 +87,8 @@ class TestSteps:
                 run = tmp_path / "x-1"
                 run.mkdir()
                 (run / "last.safetensors").write_bytes(b"")
-                same = {"reach": {"64": 0.5}, "moves": 9, "seconds": 1.0, "moves_per_second": 9}
+                same = {"reach": {"64": 0.5}, "error": 1}
+                same |= {"block": 10, "moves": 9, "seconds": 1, "moves_per_second": 9}
                 lines = [{"games": 10 * k, "mean": k, "max": 9 * k} | same for k in range(1, 251)]
                 (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
                 return 130
