@@ -219,7 +219,15 @@ def test_it_is_on_the_page(here):
             "from tilesage.core.compiler import compiled\nwhole = g2048.game()\n\n@compiled\n"
             "def spawn(after, aux, rng):\n    return after + undefined_name, aux, 0, rng\n\n"
             "game = replace(whole, rules=whole.rules._replace(spawn=spawn))",
-            "{file}, line 8: TypingError: ",
+            "{file}, line 8: NameError: name 'undefined_name' is not defined",
+        ),
+        (
+            "from dataclasses import replace\nfrom tilesage.games import g2048\n"
+            "from tilesage.core.compiler import compiled\nwhole = g2048.game()\n\n@compiled\n"
+            "def slide(rows, board, aux, action):\n    after, aux, reward = g2048.slide(rows, board, aux, action)\n"
+            "    return after | 0, aux, reward\n\n"
+            "game = replace(whole, rules=whole.rules._replace(slide=slide))",
+            "{file}: line 6: slide gives Tuple(int64, uint64, int64), where boards, aux and random numbers are",
         ),
     ],
 )

@@ -75,9 +75,10 @@ def _line_of(file: str, error: Exception) -> str:
     """The line of the user's file on which an error happened."""
     place = os.path.abspath(file)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == place]
-    compiled = getattr(error, "loc", None)  # where the compiler was
+    compiled = getattr(error, "loc", None)  # where the compiler was; it says where it stood inside
     if compiled is not None and compiled.filename == place:
-        lines.append(compiled.line)
+        inside = re.findall(rf'File "[^"]*{re.escape(os.path.basename(file))}", line (\d+)', str(error))
+        lines.append(int(inside[-1]) if inside else compiled.line)
     if isinstance(error, SyntaxError):
         lines.append(error.lineno)
     return f", line {lines[-1]}" if lines and lines[-1] else ""

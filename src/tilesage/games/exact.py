@@ -79,13 +79,9 @@ class Slides(NamedTuple):
     any: Callable[..., Any]  # (rows, board, aux, action) -> after, after_aux, reward; the move is legal if it changes
 
 
-def slides_of(made_of: Callable[..., Any], tiles: tuple[int, ...], unit: int = 1) -> Slides:
-    """Slides by the table of rows and by `made_of(held, tile)`: the index that two tiles make, 0 if they stay two.
-
-    A slide earns the numbers on the tiles made.
-    """
+def row_slide(made_of: Callable[..., Any], tiles: tuple[int, ...]) -> Callable[..., Any]:
+    """The rule itself, cell by cell: `slide_row(row, aux of the row)`. It earns the numbers on the tiles made."""
     numbers = tuple(np.int64(number) for number in tiles)
-    first_large, unit_of_table = tiles[16], np.int64(unit)  # a row that earns less has made no tile past 15
 
     @compiled
     def slide_row(row: np.uint64, more: np.uint64) -> tuple[np.uint64, np.uint64, Whole]:
@@ -106,6 +102,14 @@ def slides_of(made_of: Callable[..., Any], tiles: tuple[int, ...], unit: int = 1
                 place += np.uint64(4)
             held = tile
         return after, after_more, reward
+
+    return slide_row
+
+
+def slides_of(made_of: Callable[..., Any], tiles: tuple[int, ...], unit: int = 1) -> Slides:
+    """Slides by the table of rows and by `made_of(held, tile)`: the index that two tiles make, 0 if they stay two."""
+    slide_row = row_slide(made_of, tiles)
+    first_large, unit_of_table = tiles[16], np.int64(unit)  # a row that earns less has made no tile past 15
 
     @compiled
     def slide_exactly(rows: Array, board: Board, aux: np.uint64, action: Whole) -> tuple[Board, np.uint64, Whole]:

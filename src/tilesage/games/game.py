@@ -22,7 +22,8 @@ class Rules(NamedTuple):
     """The compiled functions of a game. A position is (board, aux); `rows` is the game's row table.
 
     A slide is legal if it changes the board. A chance outcome of an afterstate is a placement of a tile followed by
-    the draw of the next hint; games without a hint draw nothing.
+    the draw of the next hint; games without a hint draw nothing. `value_of_board` is a number that a slide raises by
+    exactly what it earns; where `score_is_value`, it is the score, so that a new tile earns what it adds to it.
     """
 
     start: Callable[..., Any]  # (rows, rng) -> board, aux, rng
@@ -31,7 +32,7 @@ class Rules(NamedTuple):
     spawn: Callable[..., Any]  # (after, after_aux, rng) -> board, aux, reward, rng
     placements: Callable[..., Any]  # (after, after_aux, boards, auxes, probabilities) -> how many
     draws: Callable[..., Any]  # (board, aux, auxes, probabilities) -> how many
-    value_of_board: Callable[..., Any]  # (board, aux) -> value
+    value_of_board: Callable[..., Any]  # (board, aux) -> points, see below
     largest: Callable[..., Any]  # (board, aux) -> index of the largest tile
     sum_of_tiles: Callable[..., Any]  # (board, aux) -> the sum of the numbers on the tiles, which a slide keeps
 

@@ -75,8 +75,55 @@ def _load(name: str, place: str) -> Maker:
     return make
 
 
+# Which results of a rule are 64-bit words: of boards, of aux, of random numbers.
+WORDS = {"start": (0, 1, 2), "deal": (0, 1, 2), "slide": (0, 1), "spawn": (0, 1, 3)}
+
+
+def try_plain(game: Game) -> None:
+    """The rules that move, in plain Python: where the compiler only says what it does not know, this has a line."""
+    import numpy as np
+
+    start, slide, spawn = (
+        getattr(rule, "py_func", rule) for rule in (game.rules.start, game.rules.slide, game.rules.spawn)
+    )
+    board, aux, rng = (np.uint64(int(word) % 2**64) for word in start(game.rows, np.uint64(1)))
+    for action in range(4):
+        after, after_aux, _ = slide(game.rows, board, aux, action)
+        spawn(np.uint64(int(after) % 2**64), np.uint64(int(after_aux) % 2**64), rng)
+
+
+def check_words(game: Game) -> None:
+    """Compiled, words stay words: a signed one shows only where something else is compiled around it, in pages."""
+    for name, places in WORDS.items():
+        rule = getattr(game.rules, name)
+        for overload in getattr(rule, "overloads", {}).values():
+            given, kinds = overload.signature.args[:3], overload.signature.return_type
+            unsigned = not any(str(kind).startswith("int") for kind in given)
+            if unsigned and any(str(kinds.types[k]) != "uint64" for k in places):
+                raise InputError(
+                    f"line {rule.py_func.__code__.co_firstlineno}: {name} gives {kinds}, where boards, aux and "
+                    "random numbers are uint64: a plain number beside one makes it signed, so write np.uint64(15)"
+                )
+
+
 def check(game: Game) -> None:
     """Play a game and ask for everything that the rules must answer, so that errors show at once."""
+    import numpy as np
+    from numba.core.errors import NumbaError
+
+    try:
+        ask_everything(game)
+    except NumbaError:
+        with np.errstate(all="ignore"):
+            try_plain(game)
+        raise
+    check_words(game)
+
+
+def ask_everything(game: Game) -> None:
+    """One game, of a few moves."""
+    import numpy as np
+
     from tilesage.games.board import CELLS
 
     if game.rows.shape != (1 << 16,) or game.tiles[0] != 0 or not 0 < game.goal < len(game.tiles):
@@ -95,7 +142,7 @@ def check(game: Game) -> None:
         if abs(sum(share for share, _ in after.outcomes()) - 1) > 1e-6:
             raise InputError("the probabilities of placements and draws do not add up to 1")
         state = after.spawn()
-    game.rules.deal(state.board * 0, state.aux * 0, state.rng)
+    game.rules.deal(np.uint64(0), np.uint64(0), state.rng)
     for ask in (game.rules.largest, game.rules.sum_of_tiles, game.rules.value_of_board):
         ask(state.board, state.aux)
     if game.parse(state.text).indices != state.indices:
