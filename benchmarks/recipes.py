@@ -139,7 +139,7 @@ def train_and_play(row: dict[str, Any], games: int, cores: list[int]) -> dict[st
         ]
         words = ["train", row["game"], "--recipe", "plain", *flags, *budget, "--quiet", "--out", f"{folder}/run"]
         learnt = command(cores, *words, "--json", f"{folder}/learnt.json")
-        model = f"{folder}/run/last.safetensors"
+        model = f"{folder}/run"
         played = command(
             cores, "evaluate", model, "--games", games, "--workers", row["cores"], "--quiet", "--json", "-"
         )

@@ -13,8 +13,6 @@ import tyro
 
 from tilesage.cli.flags import JsonFile, program, say, write_json
 from tilesage.core.errors import InputError
-from tilesage.learning.folders import SETTINGS, delete, is_run, size_in_words, slim, standing
-from tilesage.learning.metrics import latest, read_metrics
 
 AGES = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
 
@@ -42,6 +40,8 @@ class Command:
 
 def run(command: Command) -> int:
     """List the runs, or do to them what is asked for."""
+    from tilesage.learning.folders import delete, size_in_words, slim
+
     wanted = command.folders or [Path("runs")]
     found = [folder for given in wanted for folder in runs_in(given, bool(command.folders))]
     if command.slim or command.delete:
@@ -66,6 +66,8 @@ def run(command: Command) -> int:
 
 def runs_in(given: Path, asked_for: bool) -> Iterator[Path]:
     """The folder itself, or the runs in it."""
+    from tilesage.learning.folders import SETTINGS, is_run
+
     if is_run(given):
         yield given
         return
@@ -77,6 +79,8 @@ def runs_in(given: Path, asked_for: bool) -> Iterator[Path]:
 
 def agreed(deed: str, folder: Path) -> bool:
     """Does the user say yes?"""
+    from tilesage.learning.folders import size_in_words
+
     if not sys.stdin.isatty():
         raise InputError(f"nobody is here to be asked: to {deed} {folder}, add --yes")
     return input(f"{deed} {folder} ({size_in_words(size_of(folder))})? [y/N] ").strip().lower() in ("y", "yes")
@@ -90,6 +94,8 @@ def size_of(folder: Path) -> int:
 def describe(folder: Path) -> dict[str, Any]:
     """A run in `--json`; `mean` is that of its last 1,000 training games."""
     from tilesage.learning.config import settings_in
+    from tilesage.learning.folders import SETTINGS, standing
+    from tilesage.learning.metrics import latest, read_metrics
 
     entry: dict[str, Any] = {"run": str(folder), "bytes": size_of(folder)}
     entry["seconds_old"] = round(time.time() - max(path.lstat().st_mtime for path in folder.iterdir()))
@@ -103,6 +109,8 @@ def describe(folder: Path) -> dict[str, Any]:
 
 def line(entry: dict[str, Any]) -> str:
     """A run in a line for people."""
+    from tilesage.learning.folders import size_in_words
+
     old = next(
         (f"{entry['seconds_old'] // size} {name}" for name, size in AGES.items() if entry["seconds_old"] >= size),
         "new",
