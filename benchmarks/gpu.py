@@ -2,7 +2,8 @@
 
     python benchmarks/gpu.py [--seconds 3] [--networks 4x6,8x6] [--games 16384,32768,65536] [--quick]
 
-The digest of the weights after 200 steps of 8,192 games is the same on every GPU. Every figure is taken after a warm-up of the same length, so that games of all ages are in flight.
+The digest of the weights after 200 steps of 8,192 games is the same on every GPU. Every figure is taken after a
+warm-up of the same length, so that games of all ages are in flight.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ CHUNK = 128
 
 
 def lesson_of(game: str, network: str, by_hint: bool = False, stages: tuple[int, ...] = (), **options: Any) -> Any:
-    from tilesage.gpu.steps import Lesson
+    from tilesage.gpu.lesson import Lesson
 
     rules = games.get(game)
     return Lesson(rules, evaluator(rules, parse_network(network, stages, by_hint)), **options)

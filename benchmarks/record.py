@@ -37,7 +37,7 @@ SCORE, MOVES, LARGEST = 0, 1, 2
 
 def learn(config: TrainConfig) -> tuple[Any, Any]:
     """The network as the kernels know it, and its weights, which stay on the GPU; all else goes back."""
-    from tilesage.gpu.steps import Lesson
+    from tilesage.gpu.lesson import Lesson
 
     run, said = Run.begin(config, None), 0.0
 

@@ -24,10 +24,10 @@ from tilesage.games.board import pack
 from tilesage.gpu.arrange import Arrangement
 from tilesage.gpu.endgames import solve_on_gpu
 from tilesage.gpu.learner import GAMES_A_BLOCK, Learner
+from tilesage.gpu.lesson import Lesson
 from tilesage.gpu.machine import SIMULATED, cuda
 from tilesage.gpu.play import Boards, GpuPlayer
 from tilesage.gpu.search import POINT, GpuSearcher, Practised, Search
-from tilesage.gpu.steps import Lesson
 from tilesage.gpu.trainer import GpuTrainer
 from tilesage.learning.ahead import make_ahead
 from tilesage.learning.config import TrainConfig
@@ -222,8 +222,7 @@ def test_large_boards_are_seen_at_the_scale_of_smaller_ones(name: str) -> None:
     for _ in range(5):
         reference.step()
     assert_same(learner, reference)
-    assert lesson.view is not None
-    assert int(lesson.view(np.uint64(found["boards"][0]), np.uint64(0))) & 15 == 13
+    assert int(lesson.see(np.uint64(found["boards"][0]), np.uint64(0))) & 15 == 13
 
 
 def test_games_begin_ahead_and_do_not_count() -> None:
@@ -295,7 +294,7 @@ def test_softened_coherence_keeps_its_ratio() -> None:
 def test_the_mean_leans_on_the_last_weights() -> None:
     learner, _ = both(lesson_of())
     for value in (1.0, 2.0, 3.0):
-        learner.set_weights(np.full(learner.lesson.tables.weights, value, np.float32))
+        learner.set_weights(np.full(learner.lesson.evaluator.size, value, np.float32))
         learner.average()
     mean = learner.host_average()
     assert np.allclose(mean, 1 + 10 / 11 + (3 - (1 + 10 / 11)) * 10 / 12)
@@ -323,7 +322,7 @@ def words(numbers: Iterable[Any]) -> tuple[np.uint64, ...]:
 
 
 def random_weights(lesson: Lesson) -> Any:
-    return (100 * np.random.default_rng(2).random(lesson.tables.weights)).astype(np.float32)
+    return (100 * np.random.default_rng(2).random(lesson.evaluator.size)).astype(np.float32)
 
 
 def play_plainly(lesson: Lesson, weights: Any, seed: int, number: int) -> list[int]:
@@ -411,7 +410,7 @@ def searched_here(lesson: Lesson, search: Search, weights: Any, at: list[Any], p
         lesson.evaluator.value,
         weights,
         of,
-        lesson.tables.by_aux,
+        lesson.evaluator.network.by_hint,
     )
     root_values = expectimax.build(lesson.game, leaves.code, narrow=search.width < 4).root_values
     out = np.zeros(4)

@@ -19,6 +19,7 @@ import numpy as np
 
 from tilesage.core.compiler import Array
 from tilesage.core.random import mix
+from tilesage.gpu.lesson import Lesson, after_value
 from tilesage.gpu.lists import FULL, LEAF, POSITION_ENDS, POSITIONS, QUESTION_ENDS, QUESTIONS
 from tilesage.gpu.machine import (
     SIMULATED,
@@ -33,8 +34,6 @@ from tilesage.gpu.machine import (
     thread_number,
 )
 from tilesage.gpu.memory import free_memory, new
-from tilesage.gpu.play import make_after_value
-from tilesage.gpu.steps import Lesson
 from tilesage.search.expectimax import MOVES
 
 NAME, VALUE = 0, 1  # the words of an entry
@@ -105,7 +104,7 @@ def make_ask(lesson: Lesson, narrow: bool) -> Any:
 
 def make_look_up(lesson: Lesson) -> Any:
     """The kernel that reads what was asked for from the network."""
-    name_of, after_value = make_name(lesson), make_after_value(lesson)
+    name_of, value_of = make_name(lesson), after_value(lesson)
 
     @launched
     def look_up(weights: Array, known: Array, questions: Questions, counts: Array, level: int) -> None:
@@ -114,7 +113,7 @@ def make_look_up(lesson: Lesson) -> Any:
             counts[QUESTION_ENDS + level + 1] = end
         while i < min(end, questions.boards.size) and counts[FULL] == 0:
             after, aux = questions.boards[i], questions.auxes[i]
-            note(known, name_of(after, aux), bits_of(float32(after_value(weights, after, aux))))
+            note(known, name_of(after, aux), bits_of(float32(value_of(weights, after, aux))))
             i += int64(stride())
 
     return look_up
@@ -122,7 +121,7 @@ def make_look_up(lesson: Lesson) -> Any:
 
 def make_known_value(lesson: Lesson) -> Callable[..., Any]:
     """known_value(weights, known, after, aux): the value of an afterstate, from the table if it is there."""
-    name_of, after_value = make_name(lesson), make_after_value(lesson)
+    name_of, value_of = make_name(lesson), after_value(lesson)
 
     @device
     def known_value(weights: Array, known: Array, after: np.uint64, aux: np.uint64) -> Any:
@@ -131,7 +130,7 @@ def make_known_value(lesson: Lesson) -> Callable[..., Any]:
         bits = known[entry, VALUE]
         if known[entry, NAME] ^ bits == name and bits < ASKED:
             return float_of(bits)
-        value = float32(after_value(weights, after, aux))
+        value = float32(value_of(weights, after, aux))
         note(known, name, bits_of(value))
         return value
 

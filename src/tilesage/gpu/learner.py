@@ -8,34 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from tilesage.core.compiler import Array
-from tilesage.core.random import seed_of
 from tilesage.gpu.arrange import Arrangement
+from tilesage.gpu.lesson import Lesson
 from tilesage.gpu.machine import BLOCK, LANES, bits_of, cuda, float_of, launched, stride, thread_number, uint64
 from tilesage.gpu.memory import WIDE, fill, new, zeros
 from tilesage.gpu.repeated import Repeated
-from tilesage.gpu.starts import RATE, RUNNING, SETTINGS, make_begin
-from tilesage.gpu.steps import (
-    BEST,
-    GAMES,
-    IDLE,
-    REPLAYS,
-    SCORE,
-    STATS,
-    TILES,
-    Lesson,
-    Slots,
-    Traces,
-    make_apply,
-    make_choose_afterstates,
-    make_choose_states,
-    make_choose_traces,
-)
+from tilesage.gpu.slots import BEST, GAMES, IDLE, REPLAYS, SCORE, STATS, TILES, new_slots
+from tilesage.gpu.steps import RATE, RUNNING, SETTINGS, build
 
 STEPS_A_GRAPH = 32
 WITHIN_A_STEP = ("hit", "hit_auxes", "hit_ages", "owned", "worst", "traces")
@@ -66,36 +50,6 @@ def average(mean: Array, weights: Array, share: Any) -> None:
         i += stride()
 
 
-def make_deal(lesson: Lesson) -> Any:
-    """The kernel that starts a game in every slot."""
-    begin = make_begin(lesson)
-
-    @launched
-    def deal(rows: Array, slots: Slots, seed: np.uint64) -> None:
-        g = thread_number()
-        if g < slots.boards.size:
-            begin(rows, g, slots, seed_of(seed, g))
-
-    return deal
-
-
-@cache
-def kernels_of(lesson: Lesson) -> tuple[Any, Any, Any]:
-    """The kernels that choose, apply and deal, made once for every lesson."""
-    make_choose = make_choose_traces if lesson.history > 1 else make_choose_afterstates
-    choose = (make_choose_states if lesson.of_states else make_choose)(lesson)
-    return choose, make_apply(lesson), make_deal(lesson)
-
-
-def new_slots(lesson: Lesson, games: int) -> Slots:
-    """Room for so many games in flight."""
-    owned = "b" if len(lesson.tables.entries) <= LANES else "i"
-    waiting = games if lesson.history > 1 else 1
-    traces = [*(zeros(kind, lesson.history, waiting) for kind in "uufu"), *(zeros("i", waiting) for _ in range(2))]
-    kinds = "uuuuuffiiuuuuf"
-    return Slots._make([*(zeros(kind, games) for kind in kinds), zeros(owned, LANES * games), Traces._make(traces)])
-
-
 class Learner:
     """Weights that learn from many games at once.
 
@@ -109,8 +63,8 @@ class Learner:
         self.games = max(GAMES_A_BLOCK, min(MOST_GAMES, games) // GAMES_A_BLOCK * GAMES_A_BLOCK)
         self.stream = cuda.stream()
         self.rows = cuda.to_device(np.array(lesson.game.rows))
-        self.weights = new("f", lesson.tables.weights)
-        self.room = new("u", lesson.tables.weights * max(words, lesson.words))  # of the records
+        self.weights = new("f", lesson.evaluator.size)
+        self.room = new("u", lesson.evaluator.size * max(words, lesson.words))  # of the records
         self.arrangement = Arrangement(lesson.evaluator)
         self.mean: Any = None
         self.averaged = 0
@@ -118,15 +72,15 @@ class Learner:
         self.slots = new_slots(lesson, self.games)
         self.learn_by(lesson)
         self.set_weights(weights)
-        self.deal[-(-self.games // BLOCK), BLOCK](self.rows, self.slots, np.uint64(seed))
+        self.kernels.deal[-(-self.games // BLOCK), BLOCK](self.rows, self.slots, np.uint64(seed))
         cuda.synchronize()
 
     def learn_by(self, lesson: Lesson) -> None:
         """From now on by this lesson, which may have another rule than the one before; with fresh records."""
         self.lesson = lesson
         self.graph: Repeated | None = None
-        self.choose, self.apply, self.deal = kernels_of(lesson)
-        self.records = self.room[: lesson.tables.weights * lesson.words]
+        self.kernels = build(lesson)
+        self.records = self.room[: lesson.evaluator.size * lesson.words]
         self.settings = np.zeros(SETTINGS, np.float32)
         self.settings_there = cuda.to_device(self.settings)
         fill(self.records, ZERO)
@@ -137,10 +91,10 @@ class Learner:
 
     def _step(self) -> None:
         grid = self.games * LANES // BLOCK
-        self.choose[grid, BLOCK, self.stream](
+        self.kernels.choose[grid, BLOCK, self.stream](
             self.weights, self.records, self.rows, self.slots, self.stats, self.settings_there
         )
-        self.apply[grid, BLOCK, self.stream](self.weights, self.records, self.slots, self.settings_there)
+        self.kernels.apply[grid, BLOCK, self.stream](self.weights, self.records, self.slots, self.settings_there)
 
     def _many_steps(self) -> None:
         for _ in range(STEPS_A_GRAPH):

@@ -27,6 +27,7 @@ types: Any = _types
 float32: Any = numba.float32
 int32: Any = numba.int32
 int64: Any = numba.int64
+uint32: Any = numba.uint32
 uint64: Any = numba.uint64
 
 SIMULATED = bool(config.ENABLE_CUDASIM)  # type: ignore[attr-defined]
@@ -38,7 +39,7 @@ LANE_MASK = np.uint64(7)
 LEGAL, REWARD = 1 << 30, (1 << 25) - 1  # in the word that lanes exchange: a bit, and a mask
 BLOCK = 32 if SIMULATED else 128
 BLOCKS_A_MULTIPROCESSOR = 8  # 128 threads, at most 64 registers each: measured best of 6, 8, 10, 12
-ONE, TWO, HIGH_HALF = np.uint64(1), np.uint64(2), np.uint64(32)
+ONE, LOW_HALF = np.uint64(1), np.uint64(0xFFFF_FFFF)
 
 
 def device(function: Function) -> Function:
@@ -71,17 +72,12 @@ if SIMULATED:
     def meet() -> None:
         cuda.syncthreads()
 
-    def exchange(board: Any, aux: Any, info: Any) -> Any:
-        return _all_eight((board, aux, info))
+    exchange = _all_eight
 
-    def board_of(held: Any, lane: int) -> Any:
-        return held[lane][0]
+    def word_of(held: Any, lane: int) -> Any:
+        return held[lane]
 
-    def aux_of(held: Any, lane: int) -> Any:
-        return held[lane][1]
-
-    def info_of(held: Any, lane: int) -> Any:
-        return held[lane][2]
+    info_of = word_of
 
     def _tree(q: Any) -> Any:
         return ((q[0] + q[1]) + (q[2] + q[3])) + ((q[4] + q[5]) + (q[6] + q[7]))
@@ -113,7 +109,7 @@ if SIMULATED:
         return np.uint64(np.float32(x).view(np.uint32))
 
     def float_of(bits: Any) -> Any:
-        return np.uint32(bits & np.uint64(0xFFFF_FFFF)).view(np.float32)
+        return np.uint32(bits & LOW_HALF).view(np.float32)
 
 else:
     from llvmlite import ir
@@ -129,21 +125,17 @@ else:
         cuda.syncwarp()
 
     @device
-    def exchange(board: Any, aux: Any, info: Any) -> Any:
-        """Lay out this lane's (board, aux, info) for the others; read theirs with `board_of`, `aux_of`, `info_of`."""
-        return board, aux, info
+    def exchange(mine: Any) -> Any:
+        """Lay out a word or an info of this lane for the others; read theirs with `word_of` or `info_of`."""
+        return mine
 
     @device
-    def board_of(held: Any, lane: int) -> Any:
-        return uint64(cuda.shfl_sync(EVERY_LANE, int64(held[0]), (cuda.laneid & 24) | lane))
-
-    @device
-    def aux_of(held: Any, lane: int) -> Any:
-        return uint64(cuda.shfl_sync(EVERY_LANE, int64(held[1]), (cuda.laneid & 24) | lane))
+    def word_of(held: Any, lane: int) -> Any:
+        return uint64(cuda.shfl_sync(EVERY_LANE, int64(held), (cuda.laneid & 24) | lane))
 
     @device
     def info_of(held: Any, lane: int) -> Any:
-        return cuda.shfl_sync(EVERY_LANE, held[2], (cuda.laneid & 24) | lane)
+        return cuda.shfl_sync(EVERY_LANE, held, (cuda.laneid & 24) | lane)
 
     @device
     def sum_lanes(value: Any) -> Any:
@@ -203,41 +195,17 @@ else:
 
         return types.void(array, types.uint64, types.uint64, types.uint64), generate
 
-    @intrinsic
-    def minus(typing: Any, a: Any, b: Any) -> Any:
-        """a - b, rounded on its own, never fused with a product before it."""
+    minus, times = cuda.libdevice.fsub_rn, cuda.libdevice.fmul_rn  # rounded on their own, never fused
 
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.call(_assembly("sub.rn.f32 $0, $1, $2;", "=f,f,f", FLOAT, [FLOAT, FLOAT]), arguments)
-
-        return types.float32(types.float32, types.float32), generate
-
-    @intrinsic
-    def times(typing: Any, a: Any, b: Any) -> Any:
-        """a * b, rounded on its own, never fused with a sum after it."""
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.call(_assembly("mul.rn.f32 $0, $1, $2;", "=f,f,f", FLOAT, [FLOAT, FLOAT]), arguments)
-
-        return types.float32(types.float32, types.float32), generate
-
-    @intrinsic
-    def bits_of(typing: Any, x: Any) -> Any:
+    @device
+    def bits_of(x: Any) -> Any:
         """The bits of a float32, in the low half of a word."""
+        return uint64(uint32(cuda.libdevice.float_as_int(x)))
 
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.zext(builder.bitcast(arguments[0], HALF_WORD), WORD)
-
-        return types.uint64(types.float32), generate
-
-    @intrinsic
-    def float_of(typing: Any, bits: Any) -> Any:
+    @device
+    def float_of(bits: Any) -> Any:
         """The float32 in the low half of a word."""
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.bitcast(builder.trunc(arguments[0], HALF_WORD), FLOAT)
-
-        return types.float32(types.uint64), generate
+        return cuda.libdevice.int_as_float(int32(bits & LOW_HALF))
 
 
 @device
@@ -249,37 +217,3 @@ def thread_number() -> Any:
 def stride() -> Any:
     """How many threads there are: how far a loop over an array goes at a time."""
     return uint64(cuda.gridDim.x) * uint64(cuda.blockDim.x)
-
-
-__all__ = [
-    "BLOCK",
-    "LANES",
-    "LANE_BITS",
-    "LANE_MASK",
-    "LEGAL",
-    "REWARD",
-    "SIMULATED",
-    "aux_of",
-    "bits_of",
-    "board_of",
-    "cuda",
-    "device",
-    "exchange",
-    "float32",
-    "float_of",
-    "info_of",
-    "int32",
-    "int64",
-    "launched",
-    "load_if",
-    "load_pair",
-    "meet",
-    "minus",
-    "store_pair",
-    "stride",
-    "sum_lanes",
-    "sum_lanes_4",
-    "thread_number",
-    "times",
-    "uint64",
-]

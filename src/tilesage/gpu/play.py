@@ -16,9 +16,9 @@ from tilesage.core.compiler import Array, compiled
 from tilesage.core.random import seed_of
 from tilesage.games import Game
 from tilesage.gpu.arrange import Arrangement
+from tilesage.gpu.lesson import Lesson, after_value
 from tilesage.gpu.machine import BLOCK, SIMULATED, cuda, device, float32, int32, int64, launched, thread_number
 from tilesage.gpu.memory import check_room
-from tilesage.gpu.steps import Lesson, as_it_is, make_expectation, make_worth
 
 NOTHING = np.float32(0)
 NO_MOVE, NO_GAME, UNFINISHED = -1, -1, -1
@@ -37,31 +37,9 @@ class Boards(NamedTuple):
     moves: Any  # [threads] int64
 
 
-def make_after_value(lesson: Lesson) -> Callable[..., Any]:
-    """after_value(weights, after, aux): the value of an afterstate, for networks of afterstates and of states."""
-    part = make_expectation(lesson) if lesson.of_states else make_worth(lesson)
-    see = as_it_is if lesson.of_states or lesson.view is None else lesson.view
-    by_age, age_of = lesson.by_age, lesson.age_of
-
-    @device
-    def after_value(weights: Array, after: np.uint64, aux: np.uint64) -> Any:
-        """Summed pair by pair, as on the CPU: the same value to the last bit."""
-        usual = weights[age_of(after, aux)] if by_age else NOTHING
-        after = see(after, aux)
-        low = (part(weights, after, aux, 0, 1) + part(weights, after, aux, 1, 1)) + (
-            part(weights, after, aux, 2, 1) + part(weights, after, aux, 3, 1)
-        )
-        high = (part(weights, after, aux, 4, 1) + part(weights, after, aux, 5, 1)) + (
-            part(weights, after, aux, 6, 1) + part(weights, after, aux, 7, 1)
-        )
-        return usual + (low + high)
-
-    return after_value
-
-
 def make_greedy(lesson: Lesson) -> Callable[..., Any]:
     """The move with the largest r + max(0, value of the afterstate)."""
-    slide, after_value = lesson.game.rules.slide, make_after_value(lesson)
+    slide, value_of = lesson.game.rules.slide, after_value(lesson)
 
     @device
     def greedy(weights: Array, rows: Array, board: np.uint64, aux: np.uint64) -> Any:
@@ -69,7 +47,7 @@ def make_greedy(lesson: Lesson) -> Callable[..., Any]:
         for action in range(4):
             after, after_aux, reward = slide(rows, board, aux, action)
             if after != board:
-                value = float32(reward) + max(after_value(weights, after, after_aux), NOTHING)
+                value = float32(reward) + max(value_of(weights, after, after_aux), NOTHING)
                 if chosen == NO_MOVE or value > best:
                     best, chosen = value, int32(action)
         return chosen

@@ -43,7 +43,7 @@ def check_state(learner: Learner, stored: Mapping[str, Array]) -> None:
     if lesson.history > 1:
         waiting = _waiting(games["trace_firsts"], games["trace_lengths"], lesson.history)
         learnt = [(games["trace_boards"][waiting], games["trace_auxes"][waiting])]
-    for boards, auxes in learnt if lesson.tables.by_aux else ():
+    for boards, auxes in learnt if lesson.evaluator.network.by_hint else ():
         if any(e.offset(board, aux) >= e.tables_size for board, aux in zip(boards, auxes)):
             raise InputError("an afterstate whose hint has no tables")
 

@@ -36,6 +36,7 @@ from tilesage.core.random import mix
 from tilesage.games import Game
 from tilesage.games.board import symmetry
 from tilesage.gpu.known_values import make_ask, make_known_value, make_look_up, new_known, new_questions
+from tilesage.gpu.lesson import Lesson
 from tilesage.gpu.lists import (
     AFTERSTATE_ENDS,
     AFTERSTATES,
@@ -60,7 +61,6 @@ from tilesage.gpu.machine import BLOCK, SIMULATED, cuda, device, int32, int64, l
 from tilesage.gpu.memory import check_room, free_memory, new
 from tilesage.gpu.play import NO_GAME, Boards, GpuPlayer, itself, make_deal, make_move
 from tilesage.gpu.repeated import Repeated
-from tilesage.gpu.steps import Lesson
 from tilesage.search.expectimax import MOVES, SHARES, among_best, best_of, likeliest, position_key
 from tilesage.search.game_2048.endgames import Endgames, leave, make_overrule, turned_action
 from tilesage.search.game_2048.practice import Part
@@ -216,7 +216,7 @@ def make_spread(lesson: Lesson) -> Any:
     """The kernel that lays out what chance may make of the afterstates of a layer; `moves` layers are left."""
     game = lesson.game
     placements, draws, value_of_board = game.rules.placements, game.rules.draws, game.rules.value_of_board
-    reads_hint = lesson.tables.by_aux or (lesson.of_states and game.max_draws > 1)
+    reads_hint = lesson.evaluator.network.by_hint or (lesson.of_states and game.max_draws > 1)
     counts_placed, most, most_draws = game.score_is_value, game.max_placements, game.max_draws
 
     @launched

@@ -12,10 +12,10 @@ from tilesage.core.compiler import Array
 from tilesage.core.errors import InputError
 from tilesage.gpu.available import gpu_name
 from tilesage.gpu.learner import MOST_GAMES, STEPS_A_GRAPH, Learner
+from tilesage.gpu.lesson import Lesson
 from tilesage.gpu.machine import SIMULATED
 from tilesage.gpu.memory import check_room
 from tilesage.gpu.restoring import check_state
-from tilesage.gpu.steps import Lesson
 from tilesage.learning.config import GIGABYTE, TrainConfig, free_memory
 from tilesage.learning.registry import as_array, from_array
 from tilesage.learning.rules import UpdateRule
