@@ -444,7 +444,7 @@ def test_a_search_there_is_the_search_here(name: str) -> None:
     weights, boards = random_weights(lesson), len(CROWDED)
     searcher = GpuSearcher(lesson, search, weights)
     (before, after, results), lists = moved_there(searcher, boards), searcher.searches[0]
-    values = lists.afterstates.values.copy_to_host()
+    values = lists.nodes.values.copy_to_host()
     rewards, roots = (array.copy_to_host()[:boards] for array in (lists.roots.rewards, lists.roots.afterstates))
     for place in range(boards):
         here = searched_here(lesson, search, weights, before, place)

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from tilesage.core.compiler import Array
-from tilesage.gpu.machine import BLOCK, SIMULATED, cuda, device, launched, stride, thread_number, uint64
+from tilesage.gpu.machine import cuda, device, int64, launched, stride, thread_number, uint64
+from tilesage.gpu.memory import WIDE
 from tilesage.networks.layout import Table
 from tilesage.networks.ntuple import Evaluator
 from tilesage.networks.patterns import AGES
 
-GRID = (1, BLOCK) if SIMULATED else (2048, BLOCK)
 ZERO, ONE = np.uint64(0), np.uint64(1)
 BITS_OF_AGES = (AGES - 1).bit_length()  # their order is the same everywhere
 
@@ -27,27 +27,21 @@ def moved(i: np.uint64, moves: Array) -> Any:
     place = ZERO
     for k in range(moves.shape[0]):
         place += ((i >> moves[k, 0]) & ONE) << moves[k, 1]
-    return place
+    return int64(place)
 
 
 @launched
-def gather(here: Array, there: Array, moves: Array, first: np.uint64, base: np.uint64, size: np.uint64) -> None:
+def gather(here: Array, there: Array, moves: Array, first: int, base: int, size: int) -> None:
     """One table, from the CPU's order to the last word of each of the GPU's records."""
-    words = uint64(there.shape[1])
-    i = thread_number()
-    while i < size:
-        there[base + i, words - ONE] = here[first + moved(i, moves)]
-        i += stride()
+    for i in range(thread_number(), size, stride()):
+        there[base + i, -1] = here[first + moved(uint64(i), moves)]
 
 
 @launched
-def scatter(here: Array, there: Array, moves: Array, first: np.uint64, base: np.uint64, size: np.uint64) -> None:
+def scatter(here: Array, there: Array, moves: Array, first: int, base: int, size: int) -> None:
     """One table, from the last word of each of the GPU's records to the CPU's order."""
-    words = uint64(there.shape[1])
-    i = thread_number()
-    while i < size:
-        here[first + moved(i, moves)] = there[base + i, words - ONE]
-        i += stride()
+    for i in range(thread_number(), size, stride()):
+        here[first + moved(uint64(i), moves)] = there[base + i, -1]
 
 
 class Arrangement:
@@ -67,17 +61,15 @@ class Arrangement:
             base += size
         self.sets = evaluator.network.sets
         self.ages = cuda.to_device(np.repeat(np.arange(BITS_OF_AGES, dtype=np.uint64), 2).reshape(-1, 2))
-        self.first_age, self.last = np.uint64(evaluator.tables_size), evaluator.size
+        self.first_age, self.last = evaluator.tables_size, evaluator.size
 
     def _each_table(self, kernel: Any, here: Any, there: Any, words: int) -> None:
         records = there.reshape(there.size // words, words)
         for start in range(0, self.sets * self.entries, self.entries):
             for moves, offset, base, size in self.tables:
-                kernel[GRID](
-                    here, records, moves, np.uint64(start + offset), np.uint64(start + base), np.uint64(size)
-                )
+                kernel[WIDE](here, records, moves, start + offset, start + base, size)
         if self.first_age < self.last:
-            kernel[GRID](here, records, self.ages, self.first_age, self.first_age, np.uint64(AGES))
+            kernel[WIDE](here, records, self.ages, self.first_age, self.first_age, AGES)
         cuda.synchronize()
 
     def to_gpu(self, there: Any, here: Array, words: int = 1) -> None:

@@ -36,19 +36,15 @@ def solving_kernels(chain: Chain, four_rate: float) -> tuple[Any, Any]:
 
     @launched
     def expect(chances: Chances, ranks: Array, layout: Layout, total: int) -> None:
-        me = int64(thread_number())
-        high = me // TOGETHER
-        while high < layout.high_sums.size:
-            expect_in(chances, ranks, layout, int64(total), high, me % TOGETHER, TOGETHER)
-            high += int64(stride()) // TOGETHER
+        group, one = thread_number() // TOGETHER, thread_number() % TOGETHER
+        for high in range(group, layout.high_sums.size, stride() // TOGETHER):
+            expect_in(chances, ranks, layout, int64(total), high, one, TOGETHER)
 
     @launched
     def choose(endgames: Endgames, chances: Chances, rows: Array, layout: Layout, total: int) -> None:
-        me = int64(thread_number())
-        high = me // TOGETHER
-        while high < layout.high_sums.size:
-            choose_in(endgames, chances, rows, layout, int64(total), high, me % TOGETHER, TOGETHER)
-            high += int64(stride()) // TOGETHER
+        group, one = thread_number() // TOGETHER, thread_number() % TOGETHER
+        for high in range(group, layout.high_sums.size, stride() // TOGETHER):
+            choose_in(endgames, chances, rows, layout, int64(total), high, one, TOGETHER)
 
     return expect, choose
 

@@ -15,7 +15,7 @@ import numpy as np
 from tilesage.core.compiler import Array
 from tilesage.gpu.arrange import Arrangement
 from tilesage.gpu.lesson import Lesson
-from tilesage.gpu.machine import BLOCK, LANES, bits_of, cuda, float_of, launched, stride, thread_number, uint64
+from tilesage.gpu.machine import BLOCK, LANES, bits_of, cuda, float_of, launched, stride, thread_number
 from tilesage.gpu.memory import WIDE, fill, new, zeros
 from tilesage.gpu.repeated import Repeated
 from tilesage.gpu.slots import BEST, GAMES, IDLE, REPLAYS, SCORE, STATS, TILES, new_slots
@@ -23,7 +23,7 @@ from tilesage.gpu.steps import RATE, RUNNING, SETTINGS, build
 
 STEPS_A_GRAPH = 32
 WITHIN_A_STEP = ("hit", "hit_auxes", "hit_ages", "owned", "worst", "traces")
-HIGH_HALF, TWO, ZERO = np.uint64(32), np.uint64(2), np.uint64(0)
+HIGH_HALF, ZERO = np.uint64(32), np.uint64(0)
 GAMES_A_BLOCK = BLOCK // LANES
 MOST_GAMES = 1 << 16  # so that a record counts every hit of a step: 20 bits, at most 8 hits a game
 LEANING = 10  # the mean of the weights leans on the last tenth of them
@@ -32,22 +32,18 @@ LEANING = 10  # the mean of the weights leans on the last tenth of them
 @launched
 def soften(records: Array, factor: Any) -> None:
     """E and A of every weight times `factor`: their ratio stays, but they turn faster again."""
-    i = thread_number()
-    while i < records.size // 2:
-        memory = records[i * TWO + uint64(1)]
+    for i in range(thread_number(), records.size // 2, stride()):
+        memory = records[2 * i + 1]
         e, a = float_of(memory) * factor, float_of(memory >> HIGH_HALF) * factor
-        records[i * TWO + uint64(1)] = bits_of(e) | (bits_of(a) << HIGH_HALF)
-        i += stride()
+        records[2 * i + 1] = bits_of(e) | (bits_of(a) << HIGH_HALF)
 
 
 @launched
 def average(mean: Array, weights: Array, share: Any) -> None:
     """Move the mean by `share` of the way to the weights; what was never learnt (NaN) has no mean yet."""
-    i = thread_number()
-    while i < weights.size:
+    for i in range(thread_number(), weights.size, stride()):
         before, now = mean[i], weights[i]
         mean[i] = before + (now - before) * share if before == before else now
-        i += stride()
 
 
 class Learner:

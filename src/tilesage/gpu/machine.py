@@ -210,10 +210,10 @@ else:
 
 @device
 def thread_number() -> Any:
-    return uint64(cuda.blockIdx.x) * uint64(cuda.blockDim.x) + uint64(cuda.threadIdx.x)
+    return int64(cuda.grid(1))
 
 
 @device
 def stride() -> Any:
     """How many threads there are: how far a loop over an array goes at a time."""
-    return uint64(cuda.gridDim.x) * uint64(cuda.blockDim.x)
+    return int64(cuda.gridsize(1))

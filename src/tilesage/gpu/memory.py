@@ -52,7 +52,5 @@ def fill(array: Any, value: Any, stream: Any = 0) -> None:
 
 @launched
 def fill_in(array: Array, value: Any) -> None:
-    i = thread_number()
-    while i < array.size:
+    for i in range(thread_number(), array.size, stride()):
         array[i] = value
-        i += stride()

@@ -17,10 +17,21 @@ from tilesage.core.random import seed_of
 from tilesage.games import Game
 from tilesage.gpu.arrange import Arrangement
 from tilesage.gpu.lesson import Lesson, after_value
-from tilesage.gpu.machine import BLOCK, SIMULATED, cuda, device, float32, int32, int64, launched, thread_number
+from tilesage.gpu.machine import (
+    BLOCK,
+    SIMULATED,
+    cuda,
+    device,
+    float32,
+    int32,
+    int64,
+    launched,
+    thread_number,
+    uint64,
+)
 from tilesage.gpu.memory import check_room
 
-NOTHING = np.float32(0)
+NOTHING, ZERO = np.float32(0), np.uint64(0)
 NO_MOVE, NO_GAME, UNFINISHED = -1, -1, -1
 GAMES_AT_ONCE = BLOCK if SIMULATED else 1 << 16
 MOVES_A_LAUNCH = 1024
@@ -37,27 +48,13 @@ class Boards(NamedTuple):
     moves: Any  # [threads] int64
 
 
-def make_greedy(lesson: Lesson) -> Callable[..., Any]:
-    """The move with the largest r + max(0, value of the afterstate)."""
-    slide, value_of = lesson.game.rules.slide, after_value(lesson)
-
-    @device
-    def greedy(weights: Array, rows: Array, board: np.uint64, aux: np.uint64) -> Any:
-        best, chosen = NOTHING, int32(NO_MOVE)
-        for action in range(4):
-            after, after_aux, reward = slide(rows, board, aux, action)
-            if after != board:
-                value = float32(reward) + max(value_of(weights, after, after_aux), NOTHING)
-                if chosen == NO_MOVE or value > best:
-                    best, chosen = value, int32(action)
-        return chosen
-
-    return greedy
-
-
-def make_deal(game: Game) -> Callable[..., Any]:
-    """deal(rows, at, place, seed): the start of the game that this place has the number of."""
-    start, value_of_board, score_is_value = game.rules.start, game.rules.value_of_board, game.score_is_value
+@cache
+def whole_games(game: Game) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """deal(rows, at, place, seed): the start of the game that this place has the number of;
+    move(rows, at, place, action, results, taken): play on, or note how the game ended and take the next number.
+    """
+    start, slide, spawn, largest = game.rules.start, game.rules.slide, game.rules.spawn, game.rules.largest
+    value_of_board, score_is_value = game.rules.value_of_board, game.score_is_value
 
     @device
     def deal(rows: Array, at: Boards, place: Any, seed: np.uint64) -> None:
@@ -65,13 +62,6 @@ def make_deal(game: Game) -> Callable[..., Any]:
         at.boards[place], at.auxes[place], at.rngs[place] = board, aux, rng
         at.scores[place] = value_of_board(board, aux) if score_is_value else int64(0)
         at.moves[place] = int64(0)
-
-    return deal
-
-
-def make_move(game: Game) -> Callable[..., Any]:
-    """move(rows, at, place, action, results, taken): play on, or note how the game ended and take the next number."""
-    slide, spawn, largest = game.rules.slide, game.rules.spawn, game.rules.largest
 
     @device
     def move(rows: Array, at: Boards, place: Any, action: int, results: Array, taken: Array) -> None:
@@ -82,36 +72,14 @@ def make_move(game: Game) -> Callable[..., Any]:
             results[number, 2] = largest(board, aux)
             number = cuda.atomic.add(taken, 0, 1)
             at.numbers[place] = number if number < results.shape[0] else int64(NO_GAME)
-            at.boards[place] = np.uint64(0)
+            at.boards[place] = ZERO
         else:
             after, after_aux, reward = slide(rows, board, aux, action)
             at.boards[place], at.auxes[place], placed, at.rngs[place] = spawn(after, after_aux, at.rngs[place])
             at.scores[place] += reward + placed
             at.moves[place] += 1
 
-    return move
-
-
-def make_play(lesson: Lesson, seen: Callable[..., Any] | None) -> Any:
-    """The kernel that plays on. `seen(board, aux)` is the position on which a move is chosen, if not the real one."""
-    deal, move, greedy = make_deal(lesson.game), make_move(lesson.game), make_greedy(lesson)
-    see = seen or itself
-
-    @launched
-    def play(
-        weights: Array, rows: Array, at: Boards, results: Array, taken: Array, seed: np.uint64, moves: int
-    ) -> None:
-        """Up to `moves` moves for every thread. `results` [games, 3]: score, moves, largest; `taken`: next number."""
-        place = thread_number()
-        for _ in range(moves):
-            if at.numbers[place] == NO_GAME:
-                break
-            if at.boards[place] == np.uint64(0):
-                deal(rows, at, place, seed)
-            board, aux = see(at.boards[place], at.auxes[place])
-            move(rows, at, place, greedy(weights, rows, board, aux), results, taken)
-
-    return play
+    return deal, move
 
 
 @compiled
@@ -120,9 +88,42 @@ def itself(board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64]:
 
 
 @cache
-def play_kernel(lesson: Lesson, seen: Callable[..., Any] | None) -> Any:
-    """The kernel of a greedy player, made once."""
-    return make_play(lesson, seen)
+def greedy_kernel(lesson: Lesson, seen: Callable[..., Any] | None) -> Any:
+    """The kernel of a greedy player. `seen(board, aux)` is the position that it looks at, if not the real one."""
+    slide, value_of, (deal, move), see = (
+        lesson.game.rules.slide,
+        after_value(lesson),
+        whole_games(lesson.game),
+        seen or itself,
+    )
+
+    @device
+    def greedy(weights: Array, rows: Array, board: np.uint64, aux: np.uint64) -> Any:
+        """The move with the largest r + max(0, value of the afterstate)."""
+        best, chosen = NOTHING, int32(NO_MOVE)
+        for action in range(4):
+            after, after_aux, reward = slide(rows, board, aux, action)
+            if after != board:
+                value = float32(reward) + max(value_of(weights, after, after_aux), NOTHING)
+                if chosen == NO_MOVE or value > best:
+                    best, chosen = value, int32(action)
+        return chosen
+
+    @launched
+    def play(
+        weights: Array, rows: Array, at: Boards, results: Array, taken: Array, seed: np.uint64, moves: int
+    ) -> None:
+        """Up to `moves` moves for every thread. `results` [games, 3]: score, moves, largest; `taken`: next number."""
+        place = uint64(thread_number())
+        for _ in range(moves):
+            if at.numbers[place] == NO_GAME:
+                break
+            if at.boards[place] == ZERO:
+                deal(rows, at, place, seed)
+            board, aux = see(at.boards[place], at.auxes[place])
+            move(rows, at, place, greedy(weights, rows, board, aux), results, taken)
+
+    return play
 
 
 class GpuPlayer:
@@ -142,7 +143,7 @@ class GpuPlayer:
 
     def mover(self, at: Boards, results: Any, taken: Any, seed: int) -> Callable[[], None]:
         """What makes the next moves of these games, each time it is called."""
-        kernel, blocks = play_kernel(self.lesson, self.seen), at.numbers.size // BLOCK
+        kernel, blocks = greedy_kernel(self.lesson, self.seen), at.numbers.size // BLOCK
 
         def make_moves() -> None:
             kernel[blocks, BLOCK](self.weights, self.rows, at, results, taken, np.uint64(seed), self.moves_a_launch)

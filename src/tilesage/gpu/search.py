@@ -32,10 +32,9 @@ import numpy as np
 
 from tilesage.core.compiler import Array, compiled
 from tilesage.core.errors import InputError
-from tilesage.core.random import mix
 from tilesage.games import Game
 from tilesage.games.board import symmetry
-from tilesage.gpu.known_values import make_ask, make_known_value, make_look_up, new_known, new_questions
+from tilesage.gpu import known_values
 from tilesage.gpu.lesson import Lesson
 from tilesage.gpu.lists import (
     AFTERSTATE_ENDS,
@@ -44,6 +43,7 @@ from tilesage.gpu.lists import (
     FULL,
     ILLEGAL,
     LEAF,
+    NO_ROOM,
     PARTS,
     POSITION_ENDS,
     POSITIONS,
@@ -51,25 +51,28 @@ from tilesage.gpu.lists import (
     RESTING,
     SWEPT,
     TURN,
+    ZERO,
     Afterstates,
     Positions,
+    Questions,
     Roots,
     Table,
+    add_afterstate,
+    follow,
+    layer,
     reserve,
 )
 from tilesage.gpu.machine import BLOCK, SIMULATED, cuda, device, int32, int64, launched, stride, thread_number
 from tilesage.gpu.memory import check_room, free_memory, new
-from tilesage.gpu.play import NO_GAME, Boards, GpuPlayer, itself, make_deal, make_move
+from tilesage.gpu.play import NO_GAME, Boards, GpuPlayer, itself, whole_games
 from tilesage.gpu.repeated import Repeated
-from tilesage.search.expectimax import MOVES, SHARES, among_best, best_of, likeliest, position_key
+from tilesage.search.expectimax import MOVES, among_best, best_of, likeliest, position_key
 from tilesage.search.game_2048.endgames import Endgames, leave, make_overrule, turned_action
 from tilesage.search.game_2048.practice import Part
 from tilesage.search.kinds import NOWHERE
 from tilesage.search.last_layer import ALIVE
 
 POINT = float(1 << 30)  # values are whole numbers of so many parts of a point
-ZERO, ONE = np.uint64(0), np.uint64(1)
-LONGEST_LOOK = 64  # places of the table in a row
 GRID = (1, 1) if SIMULATED else (1056, BLOCK)  # more threads of the simulator wait for each other
 MOST_NODES = 1 << 12 if SIMULATED else 1 << 25
 FEWEST_NODES = 1 << 12
@@ -109,21 +112,17 @@ def everywhere(rows: Array, board: np.uint64, aux: np.uint64) -> int:
 @cache
 def view_of(seen: Callable[..., Any] | None, part: Part | None) -> View:
     """The view of a search of all boards but those of `part`; it looks at `seen(board, aux)` instead of a board."""
-    through = seen or itself
+    through, find = seen or itself, part.find if part else everywhere
 
     @device
     def see(board: np.uint64, aux: np.uint64, way: int) -> Any:
         return through(board, aux)
 
-    if part is None:
-        return View(everywhere, see)
-    find = part.find
-
     @device
     def elsewhere(rows: Array, board: np.uint64, aux: np.uint64) -> Any:
         return 0 if find(rows, board, aux) == NOWHERE else NOWHERE
 
-    return View(elsewhere, see)
+    return View(elsewhere if part else everywhere, see)
 
 
 @cache
@@ -145,9 +144,7 @@ def fixed(value: float) -> Any:
 
 @launched
 def turn_over(counts: Array, positions: Positions) -> None:
-    """Before a step: empty lists, and the next part of the games."""
-    if thread_number() != 0:
-        return
+    """Before a step: empty lists, and the next part of the games. One thread does it."""
     counts[SWEPT] = counts[FULL]
     if counts[FULL] != 0:
         counts[PARTS] *= 2
@@ -164,31 +161,23 @@ def turn_over(counts: Array, positions: Positions) -> None:
 @launched
 def sweep(counts: Array, table: Table) -> None:
     """After a step that found no room: an empty table. Other steps clear what they have used."""
-    i = int64(thread_number())
-    while i < table.keys.size and counts[SWEPT] != 0:
+    for i in range(thread_number(), table.keys.size if counts[SWEPT] != 0 else 0, stride()):
         table.keys[i] = ZERO
-        i += int64(stride())
 
 
-def make_open_moves(game: Game, played: Game, view: View) -> Any:
-    """The kernel that deals where a game has just begun and lays out the moves of every game."""
-    slide, symmetric, deal, (way_of, see) = game.rules.slide, game.symmetric, make_deal(played), view
+def roots(game: Game, played: Game, view: View, solved: bool) -> tuple[Any, Any]:
+    """The kernels `open_moves`, which deals where a game has just begun, and `go_on`, which makes the best moves."""
+    slide, symmetric, (deal, move), (way_of, see) = game.rules.slide, game.symmetric, whole_games(played), view
+    overrule = make_overrule() if solved else leave
 
     @launched
     def open_moves(
-        rows: Array,
-        played_rows: Array,
-        at: Boards,
-        roots: Roots,
-        afterstates: Afterstates,
-        counts: Array,
-        seed: np.uint64,
+        rows: Array, played_rows: Array, at: Boards, roots: Roots, nodes: Afterstates, counts: Array, seed: np.uint64
     ) -> None:
-        game = thread_number()
-        while game < at.numbers.size:
+        for game in range(thread_number(), at.numbers.size, stride()):
             roots.afterstates[game, 0] = RESTING
-            ready, way = at.numbers[game] != NO_GAME and int64(game) % counts[PARTS] == counts[TURN], NOWHERE
-            if ready and at.boards[game] == np.uint64(0):
+            ready, way = at.numbers[game] != NO_GAME and game % counts[PARTS] == counts[TURN], NOWHERE
+            if ready and at.boards[game] == ZERO:
                 deal(played_rows, at, game, seed)
             if ready:
                 way = way_of(played_rows, at.boards[game], at.auxes[game])
@@ -199,20 +188,39 @@ def make_open_moves(game: Game, played: Game, view: View) -> Any:
                     after, after_aux, reward = slide(rows, board, aux, action)
                     roots.afterstates[game, action], roots.rewards[game, action] = ILLEGAL, reward
                     if after != board:
-                        i = reserve(counts, AFTERSTATES, 1, afterstates.boards.size)
-                        if i >= 0:
+                        key = position_key(after, after_aux, symmetric)
+                        i = add_afterstate(nodes, counts, key, after_aux, 1.0)
+                        if i != NO_ROOM:
                             roots.afterstates[game, action] = i
-                            afterstates.boards[i], afterstates.auxes[i] = (
-                                position_key(after, after_aux, symmetric),
-                                after_aux,
-                            )
-                            afterstates.shares[i] = 1.0
-            game += stride()
 
-    return open_moves
+    @launched
+    def go_on(
+        rows: Array,
+        at: Boards,
+        roots: Roots,
+        nodes: Afterstates,
+        endgames: Any,
+        counts: Array,
+        results: Array,
+        taken: Array,
+    ) -> None:
+        values = cuda.local.array(MOVES, np.float64)
+        for game in range(thread_number(), at.numbers.size if counts[FULL] == 0 else 0, stride()):
+            if roots.afterstates[game, 0] == RESTING:
+                continue
+            for action in range(MOVES):
+                as_seen = turned_action(action, roots.ways[game])
+                i = roots.afterstates[game, as_seen]
+                values[action] = math.nan
+                if i != ILLEGAL:
+                    values[action] = float(roots.rewards[game, as_seen]) + max(float(nodes.values[i]) / POINT, 0.0)
+            overrule(endgames, at.boards[game], values)
+            move(rows, at, game, int32(best_of(values)), results, taken)
+
+    return open_moves, go_on
 
 
-def make_spread(lesson: Lesson) -> Any:
+def spreading(lesson: Lesson) -> Any:
     """The kernel that lays out what chance may make of the afterstates of a layer; `moves` layers are left."""
     game = lesson.game
     placements, draws, value_of_board = game.rules.placements, game.rules.draws, game.rules.value_of_board
@@ -220,20 +228,13 @@ def make_spread(lesson: Lesson) -> Any:
     counts_placed, most, most_draws = game.score_is_value, game.max_placements, game.max_draws
 
     @launched
-    def spread(
-        afterstates: Afterstates, positions: Positions, counts: Array, level: int, moves: int, prune: float
-    ) -> None:
+    def spread(nodes: Afterstates, positions: Positions, counts: Array, level: int, moves: int, prune: float) -> None:
         boards, auxes = cuda.local.array(most, np.uint64), cuda.local.array(most, np.uint64)
         chances = cuda.local.array(most, np.float64)
         hints, hint_chances = cuda.local.array(most_draws, np.uint64), cuda.local.array(most_draws, np.float64)
-        first, end = counts[AFTERSTATE_ENDS + level], counts[AFTERSTATES]
-        if counts[FULL] != 0:
-            return
-        if thread_number() == 0:
-            counts[AFTERSTATE_ENDS + level + 1] = end
-        i = first + int64(thread_number())
-        while i < end:
-            after, aux, share = afterstates.boards[i], afterstates.auxes[i], afterstates.shares[i]
+        first, end = layer(counts, AFTERSTATE_ENDS, AFTERSTATES, level)
+        for i in range(first, end, stride()):
+            after, aux, share = nodes.boards[i], nodes.auxes[i], nodes.shares[i]
             outcomes = placements(after, aux, boards, auxes, chances)
             last = moves == 1 or share * likeliest(chances, outcomes) < prune
             spelled = reads_hint or not last
@@ -241,13 +242,11 @@ def make_spread(lesson: Lesson) -> Any:
             for k in range(outcomes):
                 wanted += draws(boards[k], auxes[k], hints, hint_chances) if spelled else 1
                 if counts_placed:
-                    gained = value_of_board(boards[k], auxes[k]) - value_of_board(after, aux)
-                    placed += chances[k] * float(gained)
-            afterstates.values[i] = fixed(placed)
+                    placed += chances[k] * float(value_of_board(boards[k], auxes[k]) - value_of_board(after, aux))
+            nodes.values[i] = fixed(placed)
             q = reserve(counts, POSITIONS, wanted, positions.boards.size)
-            for k in range(outcomes if q >= 0 else 0):
-                drawn = 1
-                hints[0], hint_chances[0] = auxes[k], 1.0
+            for k in range(outcomes if q != NO_ROOM else 0):
+                drawn, hints[0], hint_chances[0] = 1, auxes[k], 1.0
                 if spelled:
                     drawn = draws(boards[k], auxes[k], hints, hint_chances)
                 for h in range(drawn):
@@ -257,77 +256,30 @@ def make_spread(lesson: Lesson) -> Any:
                     positions.shares[q] = LEAF if last or path < prune else path
                     positions.chances[q], positions.parents[q] = chance, i
                     q += 1
-            i += int64(stride())
 
     return spread
 
 
-@device
-def enter(table: Table, key: np.uint64, counts: Array) -> Any:
-    """The entry of this key, and whether it is new; -1 when there is no more room."""
-    entry, last = key & np.uint64(table.keys.size - 1), np.uint64(table.keys.size - 1)
-    for _ in range(LONGEST_LOOK):
-        found = cuda.atomic.cas(table.keys, entry, ZERO, key)
-        if found == ZERO or found == key:
-            return int64(entry), found == ZERO
-        entry = (entry + ONE) & last
-    counts[FULL] = 1
-    return int64(-1), False
-
-
-def make_follow(game: Game) -> Callable[..., Any]:
-    """follow(…): where the table knows this afterstate, the same entry for all equals; a new one joins the list."""
-    symmetric = game.symmetric
-
-    @device
-    def follow(
-        afterstates: Afterstates,
-        table: Table,
-        counts: Array,
-        after: np.uint64,
-        aux: np.uint64,
-        share: float,
-        level: int,
-    ) -> Any:
-        board = position_key(after, aux, symmetric)
-        key = mix(board ^ mix(aux ^ mix(np.uint64(share * SHARES) ^ np.uint64(level)))) | ONE
-        entry, new = enter(table, key, counts)
-        if new:
-            i = reserve(counts, AFTERSTATES, 1, afterstates.boards.size)
-            if i >= 0:
-                table.places[entry] = i
-                afterstates.boards[i], afterstates.auxes[i], afterstates.shares[i] = board, aux, share
-        return entry
-
-    return follow
-
-
-def make_answer(lesson: Lesson, width: int) -> Any:
+def answering(lesson: Lesson, width: int) -> Any:
     """The kernel that gives leaves their value, and lays out the moves of other positions."""
-    slide, known_value, narrow = lesson.game.rules.slide, make_known_value(lesson), width < MOVES
-    follow = make_follow(lesson.game)
+    slide, symmetric, narrow = lesson.game.rules.slide, lesson.game.symmetric, width < MOVES
+    known_value = known_values.build(lesson, narrow).value
 
     @launched
     def answer(
         weights: Array,
         known: Array,
         rows: Array,
-        afterstates: Afterstates,
+        nodes: Afterstates,
         positions: Positions,
         table: Table,
         counts: Array,
         level: int,
     ) -> None:
         worths = cuda.local.array(MOVES, np.float64)
-        first, end = counts[POSITION_ENDS + level], counts[POSITIONS]
-        if counts[FULL] != 0:
-            return
-        if thread_number() == 0:
-            counts[POSITION_ENDS + level + 1] = end
-        q = first + int64(thread_number())
-        while q < end:
-            board, aux, share = positions.boards[q], positions.auxes[q], positions.shares[q]
-            best = 0.0
+        first, end = layer(counts, POSITION_ENDS, POSITIONS, level)
+        for q in range(first, end, stride()):
+            board, aux, share, best, followed = positions.boards[q], positions.auxes[q], positions.shares[q], 0.0, 0
             for action in range(MOVES if narrow or share == LEAF else 0):
                 after, after_aux, reward = slide(rows, board, aux, action)
                 worths[action] = -math.inf
@@ -335,30 +287,25 @@ def make_answer(lesson: Lesson, width: int) -> Any:
                     value = float(known_value(weights, known, after, after_aux))
                     worths[action] = float(reward) + value
                     best = max(best, float(reward) + max(value, 0.0) + ALIVE)
-            if share == LEAF:
-                positions.values[q] = fixed(best)
-            else:
-                followed = 0
-                for action in range(MOVES):
-                    after, after_aux, reward = slide(rows, board, aux, action)
-                    if after != board and (not narrow or among_best(worths, action, width)):
-                        positions.rewards[q, followed] = reward
-                        positions.entries[q, followed] = follow(
-                            afterstates, table, counts, after, after_aux, share, level
-                        )
-                        followed += 1
-                for k in range(followed, width):
-                    positions.rewards[q, k] = ILLEGAL
-            q += int64(stride())
+            positions.values[q] = fixed(best)
+            for action in range(MOVES if share != LEAF else 0):
+                after, after_aux, reward = slide(rows, board, aux, action)
+                if after != board and (not narrow or among_best(worths, action, width)):
+                    key = position_key(after, after_aux, symmetric)
+                    positions.rewards[q, followed] = reward
+                    positions.entries[q, followed] = follow(nodes, table, counts, key, after_aux, share, level)
+                    followed += 1
+            for k in range(followed, width if share != LEAF else 0):
+                positions.rewards[q, k] = ILLEGAL
 
     return answer
 
 
 @launched
-def settle(afterstates: Afterstates, positions: Positions, table: Table, counts: Array, level: int) -> None:
+def settle(nodes: Afterstates, positions: Positions, table: Table, counts: Array, level: int) -> None:
     """The afterstate before a position is worth what is to be expected, the position its best move."""
-    q, end = counts[POSITION_ENDS + level] + int64(thread_number()), counts[POSITION_ENDS + level + 1]
-    while q < end and counts[FULL] == 0:
+    first, end = counts[POSITION_ENDS + level] + thread_number(), counts[POSITION_ENDS + level + 1]
+    for q in range(first, end if counts[FULL] == 0 else first, stride()):
         best = positions.values[q]
         if positions.shares[q] != LEAF:
             best = int64(0)
@@ -366,69 +313,29 @@ def settle(afterstates: Afterstates, positions: Positions, table: Table, counts:
                 reward = positions.rewards[q, k]
                 if reward != ILLEGAL:
                     entry = positions.entries[q, k]
-                    expected = afterstates.values[table.places[entry]]
+                    expected = nodes.values[table.places[entry]]
                     best = max(best, fixed(float(reward) + ALIVE) + max(expected, int64(0)))
                     table.keys[entry] = ZERO
-        cuda.atomic.add(afterstates.values, positions.parents[q], int64(positions.chances[q] * float(best)))
-        q += int64(stride())
-
-
-def make_go_on(played: Game, solved: bool) -> Any:
-    """The kernel that makes the best move of every game that was searched."""
-    move = make_move(played)
-    overrule = make_overrule() if solved else leave
-
-    @launched
-    def go_on(
-        rows: Array,
-        at: Boards,
-        roots: Roots,
-        afterstates: Afterstates,
-        endgames: Any,
-        counts: Array,
-        results: Array,
-        taken: Array,
-    ) -> None:
-        values = cuda.local.array(MOVES, np.float64)
-        game = thread_number()
-        while game < at.numbers.size and counts[FULL] == 0:
-            if roots.afterstates[game, 0] != RESTING:
-                for action in range(MOVES):
-                    as_seen = turned_action(action, roots.ways[game])
-                    i = roots.afterstates[game, as_seen]
-                    values[action] = math.nan
-                    if i != ILLEGAL:
-                        expected = max(float(afterstates.values[i]) / POINT, 0.0)
-                        values[action] = float(roots.rewards[game, as_seen]) + expected
-                overrule(endgames, at.boards[game], values)
-                move(rows, at, game, int32(best_of(values)), results, taken)
-            game += stride()
-
-    return go_on
+        cuda.atomic.add(nodes.values, positions.parents[q], int64(positions.chances[q] * float(best)))
 
 
 class Kernels(NamedTuple):
     """What is compiled for a network and a search."""
 
     open_moves: Any
+    go_on: Any
     spread: Any
     ask: Any
     look_up: Any
     answer: Any
-    go_on: Any
 
 
 @cache
-def kernels_of(lesson: Lesson, width: int, played: Game, view: View, solved: bool) -> Kernels:
+def build(lesson: Lesson, width: int, played: Game, view: View, solved: bool) -> Kernels:
     """The kernels of a search, made once for all layers and probabilities."""
-    return Kernels(
-        make_open_moves(lesson.game, played, view),
-        make_spread(lesson),
-        make_ask(lesson, width < MOVES),
-        make_look_up(lesson),
-        make_answer(lesson, width),
-        make_go_on(played, solved),
-    )
+    ask, look_up, _ = known_values.build(lesson, width < MOVES)
+    asking = roots(lesson.game, played, view, solved)
+    return Kernels(*asking, spreading(lesson), ask, look_up, answering(lesson, width))
 
 
 class GpuSearcher(GpuPlayer):
@@ -454,16 +361,17 @@ class GpuSearcher(GpuPlayer):
             self.searches.append(OneSearch(self, other, search, view, endgames, nodes))
 
     def mover(self, at: Boards, results: Any, taken: Any, seed: int) -> Callable[[], None]:
-        for search in self.searches:
-            search.prepare(at.numbers.size)
-
         def steps() -> None:
             for _ in range(STEPS_A_GRAPH):
-                for search in self.searches:
-                    search.step(at, results, taken, seed)
+                step()
+
+        def step() -> None:
+            for search in self.searches:
+                search.step(at, results, taken, seed)
 
         for search in self.searches:
-            search.step(at, results, taken, seed)  # compiles
+            search.prepare(at.numbers.size)
+        step()  # compiles
         self.stream.synchronize()
         repeated = Repeated(steps, self.stream)
 
@@ -493,14 +401,14 @@ class OneSearch:
         """A search for the games of `player`, with the rules and the network of `thinker`."""
         self.search, self.weights, self.rows, self.played_rows = search, thinker.weights, thinker.rows, player.rows
         self.grid, self.one = (*GRID, player.stream), (1, 1, player.stream)
-        self.kernels = kernels_of(thinker.lesson, search.width, player.lesson.game, view, endgames is not None)
+        self.kernels = build(thinker.lesson, search.width, player.lesson.game, view, endgames is not None)
         nodes = nodes or room_for()
-        self.afterstates = Afterstates._make(new(kind, nodes) for kind in "uudj")
+        self.nodes = Afterstates(new("u", nodes), new("u", nodes), new("d", nodes), new("j", nodes))
         moves = [new("i", nodes, search.width) for _ in range(2)]
         self.positions = Positions._make([*(new(kind, nodes) for kind in "uuddij"), *moves])
         entries = 2 << (nodes - 1).bit_length()
         self.table = Table(new("u", entries), new("i", entries))
-        self.known, self.questions = new_known(self.grid), new_questions(nodes)
+        self.known, self.questions = known_values.new_known(), Questions(new("u", nodes), new("u", nodes))
         self.counts, self.roots = new("j", COUNTS), Roots(*(new("i", 1) for _ in range(3)))
         self.endgames = self.counts if endgames is None else endgames  # without them, nobody looks at what this is
 
@@ -514,21 +422,20 @@ class OneSearch:
 
     def step(self, at: Boards, results: Any, taken: Any, seed: int) -> None:
         """A move in every game whose board is its own."""
-        afterstates, positions, table, counts = self.afterstates, self.positions, self.table, self.counts
+        nodes, positions, table, counts = self.nodes, self.positions, self.table, self.counts
         known, questions, kernels, grid = self.known, self.questions, self.kernels, self.grid
-        layers = self.search.layers
+        rows, last = self.rows, self.search.layers - 1
         turn_over[self.one](counts, positions)
         sweep[grid](counts, table)
-        rows, played = self.rows, self.played_rows
-        kernels.open_moves[grid](rows, played, at, self.roots, afterstates, counts, np.uint64(seed))
-        for level in range(layers - 1):
-            kernels.spread[grid](afterstates, positions, counts, level, layers - 1 - level, self.search.prune)
+        kernels.open_moves[grid](rows, self.played_rows, at, self.roots, nodes, counts, np.uint64(seed))
+        for level in range(last):
+            kernels.spread[grid](nodes, positions, counts, level, last - level, self.search.prune)
             kernels.ask[grid](rows, positions, known, questions, counts, level)
             kernels.look_up[grid](self.weights, known, questions, counts, level)
-            kernels.answer[grid](self.weights, known, rows, afterstates, positions, table, counts, level)
-        for level in reversed(range(layers - 1)):
-            settle[grid](afterstates, positions, table, counts, level)
-        kernels.go_on[grid](played, at, self.roots, afterstates, self.endgames, counts, results, taken)
+            kernels.answer[grid](self.weights, known, rows, nodes, positions, table, counts, level)
+        for level in reversed(range(last)):
+            settle[grid](nodes, positions, table, counts, level)
+        kernels.go_on[grid](self.played_rows, at, self.roots, nodes, self.endgames, counts, results, taken)
 
 
 def room_for() -> int:

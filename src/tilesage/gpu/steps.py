@@ -15,7 +15,7 @@ import numpy as np
 from tilesage.core.compiler import Array
 from tilesage.core.random import seed_of
 from tilesage.gpu.lesson import Lesson
-from tilesage.gpu.machine import LANE_BITS, LANE_MASK, cuda, int32, launched, meet, thread_number
+from tilesage.gpu.machine import LANE_BITS, LANE_MASK, cuda, int32, launched, meet, thread_number, uint64
 from tilesage.gpu.slots import IDLE, Slots, playing
 from tilesage.gpu.turns import of_afterstates, of_states, with_traces
 from tilesage.learning.rules import AGE_SHARE
@@ -43,13 +43,13 @@ def build(lesson: Lesson) -> Kernels:
 
     @launched
     def deal(rows: Array, slots: Slots, seed: np.uint64) -> None:
-        g = thread_number()
+        g = uint64(thread_number())
         if g < slots.boards.size:
             begin(rows, g, slots, seed_of(seed, g))
 
     @launched
     def choose(weights: Array, records: Array, rows: Array, slots: Slots, stats: Array, settings: Array) -> None:
-        thread = thread_number()
+        thread = uint64(thread_number())
         g, lane = thread >> LANE_BITS, int32(thread & LANE_MASK)
         if settings[RUNNING] == NOTHING:
             return
@@ -72,7 +72,7 @@ def build(lesson: Lesson) -> Kernels:
 
     @launched
     def apply(weights: Array, records: Array, slots: Slots, settings: Array) -> None:
-        thread = thread_number()
+        thread = uint64(thread_number())
         g, lane, owned = thread >> LANE_BITS, int32(thread & LANE_MASK), int32(slots.owned[thread])
         if settings[RUNNING] == NOTHING:
             return

@@ -71,9 +71,7 @@ class Pattern(NamedTuple):
     """One pattern, as the links of a chain know it."""
 
     entry: Link  # (board) -> the place of its entry in a set of tables
-    mine: (
-        Link  # (lane) -> does it read this pattern? Lanes that share a symmetry take turns
-    )
+    mine: Link  # (lane) -> does it read this pattern? Lanes that share a symmetry take turns
     bit: np.int32  # that tells it from the others
 
 
