@@ -22,6 +22,7 @@ import pytest
 import tilesage
 from tilesage import cli
 from tilesage.cli import main
+from tilesage.cli.flags import parse
 from tilesage.games import names
 from tilesage.learning.config import TrainConfig
 
@@ -433,3 +434,27 @@ def test_a_full_disk_leaves_the_page_of_a_report_as_it_was(
     assert page.read_text() == "what was there before"
     assert run(capsys, *words)[0] == 0
     assert page.read_text().startswith("# D2")
+
+
+def test_warm_gives_every_command_a_small_task(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it runs are commands that are understood; here they are only read."""
+    from tilesage.cli import warm
+
+    asked: list[list[str]] = []
+
+    def read(words: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+        asked.append(words[3:])
+        return subprocess.CompletedProcess(words, 0 if len(asked) > 1 else 2, "", "tilesage: no room\n")
+
+    monkeypatch.setattr(warm.subprocess, "run", read)
+    status, out, _ = run(capsys, "warm")
+    assert status == 0
+    assert [words[0] for words in asked] == ["hint", "evaluate", "train"] * 3
+    lines = out.splitlines()
+    assert len(lines) == len(asked)
+    assert lines[0].endswith("tilesage: no room")
+    for name, *words in asked:
+        module = importlib.import_module(f"tilesage.cli.{name}")
+        assert parse(module.Command, name, list(words))

@@ -30,6 +30,7 @@ COMMANDS = {
     "convert": "weights from and to other programs",
     "reproduce": "the five reports, one command each",
     "sweep": "a grid of trainings",
+    "warm": "compile now what the other commands need first",
     "demo": "one minute of learning, then a look at the result",
     "bench": "how fast this machine plays and learns",
 }
