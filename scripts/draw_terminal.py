@@ -33,13 +33,14 @@ def scene() -> Scene:
     adviser.think(state)  # the first thought may compile
     begin = time.monotonic()
     while not state.over and state.moves < MOVES:
-        action, _ = adviser.think(state)
+        action = adviser.think(state).best
         before, state = state, state.play(action)
         new = landed(before, action, state)
     speed, thinking = state.moves / (time.monotonic() - begin), time.monotonic()
-    values = adviser.think(state)[1]
+    opinion = adviser.think(state)
     figures = (("thought", f"{1000 * (time.monotonic() - thinking):.1f} ms"), ("speed", f"{speed:,.1f} moves/s"))
-    return Scene(state, "dark", f"2048 · {AGENT}", values, new, figures, keys=WATCH_KEYS)
+    scene = Scene(state, "dark", f"2048 · {AGENT}", opinion.values, opinion.best, new=new)
+    return scene.but(figures=figures, keys=WATCH_KEYS)
 
 
 def font(bold: bool) -> ImageFont.FreeTypeFont:

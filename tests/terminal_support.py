@@ -38,6 +38,10 @@ class PseudoTerminal:
     def type(self, text: str | bytes) -> None:
         os.write(self.near, text.encode() if isinstance(text, str) else text)
 
+    def resize(self, rows: int, columns: int) -> None:
+        """The window becomes so large, which the program in front is told."""
+        termios.tcsetwinsize(self.far, (rows, columns))
+
     def shows(self, text: str, seconds: float = 150) -> bool:
         """Wait until the text has been on the screen."""
         end = time.monotonic() + seconds

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import math
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -18,7 +21,9 @@ from terminal_support import at_terminal
 
 from tilesage import cli, games
 from tilesage.app import keyboard, live
+from tilesage.app.analysis import Judged, accuracy, incidents
 from tilesage.drawing.terminal import Scene, ansi, bars, board_text, draw, plain_lines
+from tilesage.evaluation.forecast import Opinion
 from tilesage.learning.metrics import read_metrics
 from tilesage.records.record import record_of
 from tilesage.records.replay import moments_of
@@ -132,6 +137,38 @@ def test_bars_are_longer_for_better_moves():
     assert lengths[2] > lengths[3] > lengths[0] > lengths[1] == 0
     assert "·" in lines[1]
     assert bars([None] * 4) == []
+
+
+def test_moves_that_are_nearly_equal_look_nearly_equal():
+    lines = [line.plain for line in bars([210_630.0, 210_603.0, 200_000.0, None], 0, played=2)]
+    lengths = [line.count("▆") for line in lines]
+    assert lengths[0] == lengths[1] == 14
+    assert 0 < lengths[2] < 4
+    assert [line.split()[-1] for line in lines[:2]] == ["210,630", "−27"]
+    assert lines[2].endswith("−10,630 played")
+
+
+@pytest.mark.parametrize("name", games.names())
+@pytest.mark.parametrize("keys", [live.WATCH_KEYS, live.PLAY_KEYS, live.REPLAY_KEYS])
+def test_everything_that_matters_is_on_a_screen_of_40_by_12(name, keys):
+    state = games.get(name).new(1)
+    scene = Scene(state, values=(1e5, 2e5, None, 4e5), figures=(("speed", "1.0 moves/s"),), message="hm", keys=keys)
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in lines_of(scene, width=40, height=12)]
+    assert len(lines) <= 12
+    assert max(map(len, lines)) <= 40
+    assert f"{state.score:,} points · 0 moves" in lines[0]
+    assert all(str(tile) in lines[0] for tile in state.hint)
+    assert re.findall(r"\d+", " ".join(lines[1:5])) == [str(tile) for tile in state.cells if tile]
+    assert "400,000" in lines[8]
+    assert [line.rstrip() for line in lines[-2:]] == ["hm", keys]
+
+
+def test_no_color_means_plain_text(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    lines = lines_of(Scene(games.get("2048").new(1), message="100 → 200 − 3", keys="← → · q"), width=80, height=24)
+    assert "\x1b" not in "\n".join(lines)
+    assert "\n".join(lines).isascii()
+    assert lines[-1].strip() == "< > . q"
 
 
 def test_without_colours_the_scene_is_plain_text():
@@ -309,6 +346,50 @@ def test_a_recorded_game_plays_to_its_end(terminal, monkeypatch):
         live.show_replay(moments, 0.0)
         typing.join(10)
     assert terminal.as_found
+
+
+def test_a_recorded_game_is_judged_and_its_mistakes_are_found(terminal, monkeypatch):
+    moments = recorded_moments()
+    agent = make_agent("rollouts:20", games.get("threes"))
+    judged = [Judged(live.Adviser(agent).think(moment.state), after.action) for moment, after in pairwise(moments)]
+    (first,) = incidents(judged)
+    keys = [("e judge", "e"), (f"{accuracy(judged):.1f} %", "n"), (f"move {first} of", "n")]
+    keys += [("no later mistake", "p"), ("no earlier mistake", "q")]
+    with at_terminal(terminal, monkeypatch):
+        typing = typist(terminal, keys)
+        live.show_replay(moments, None, find_adviser=lambda: live.Adviser(agent))
+        typing.join(10)
+    assert terminal.shows("played", 1)
+    assert terminal.shows("was better", 1)
+    assert terminal.as_found
+
+
+def test_neighbouring_mistakes_are_one_incident():
+    def move(loss):
+        return Judged(Opinion(0, [1000.0, 1000.0 - loss, None, None], [0.0, loss, None, None], "points"), 1)
+
+    moves = [move(loss) for loss in [0, 30, 0, 60, 10, *[0] * 9, 4, 6, 0]]
+    assert [moves[number].kind for number in (0, 1, 3, 4, 15)] == [
+        "",
+        "mistake",
+        "blunder",
+        "inaccuracy",
+        "inaccuracy",
+    ]
+    assert incidents(moves) == [3, 15]
+    assert accuracy(moves[:1]) == 100
+    assert accuracy([move(20)]) == pytest.approx(100 * math.exp(-1))
+    assert accuracy([Judged(Opinion(0, [None] * 4, [None] * 4, ""), 1)]) is None
+
+
+def test_a_resized_terminal_is_drawn_anew(terminal):
+    with program(terminal, "watch", "--agent", "random", "--delay", "30") as watching:
+        assert terminal.shows("moves/s"), terminal.seen
+        assert not terminal.shows(" points", 0)
+        terminal.resize(12, 40)
+        assert terminal.shows(" points", 30), "the head of the small layout"
+        terminal.type("q")
+        assert watching.wait(60) == 0
 
 
 @pytest.mark.parametrize(

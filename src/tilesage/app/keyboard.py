@@ -27,7 +27,9 @@ MEANINGS = {
     "hint": ["h", "?"],
     "restart": ["r"],
     "quit": ["q", "\x03", "\x04", "\x1b"],
-    "pause": [" ", "p"],
+    "pause": [" "],
+    "judge": ["e"],
+    "before": ["p"],
     "step": ["n", "\r", "\n"],
     "faster": ["+", "="],
     "slower": ["-"],
@@ -37,7 +39,7 @@ MEANINGS = {
     "forth": ["\x1b[6~", "\xe0Q"],
 }
 KEYS = {key: meaning for meaning, keys in MEANINGS.items() for key in keys}
-SHOW_CURSOR, HIDE_CURSOR = b"\x1b[?25h\n", b"\x1b[?25l"
+SHOW_CURSOR, HIDE_CURSOR = b"\x1b[?1049l\x1b[?25h\n", b"\x1b[?1049h\x1b[?25l"  # and the screen that was there
 ESCAPE, REST_OF_SEQUENCE = "\x1b", 0.05  # seconds in which the rest of an arrow key arrives
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.live import Live
 
+from tilesage.app.analysis import Judged, accuracy, incidents
 from tilesage.app.keyboard import Keyboard
 from tilesage.core.errors import InputError
 from tilesage.drawing.terminal import Scene, draw, is_interactive, move_line, plain_lines, start_line
@@ -17,13 +20,16 @@ from tilesage.games import State
 from tilesage.games.board import ACTIONS
 
 if TYPE_CHECKING:
+    from tilesage.evaluation.forecast import Opinion
     from tilesage.records.replay import Moment
-    from tilesage.search.agents import Agent, Thought
+    from tilesage.search.agents import Agent
 
 FRAME = 1 / 30  # seconds: no screen is drawn more often
-WATCH_KEYS = "space pause · n one move · + faster · - slower · q quit"
-PLAY_KEYS = "arrows, WASD or HJKL (Shift-h) move · u undo · h hint · r new game · q quit"
-REPLAY_KEYS = "space play · ← → step · page ↑ ↓ 20 moves · home, end · + - speed · q quit"
+JUDGING = 0.05  # seconds for which moves are judged between two looks at the keyboard
+# Each in a line of 40 columns.
+WATCH_KEYS = "space pause · n one · + - speed · q quit"
+PLAY_KEYS = "arrows, u undo, h hint, r new, q quit"
+REPLAY_KEYS = "e judge · n p mistake · space · ← → · q"
 SLOWEST, FASTEST = 4.0, 0.01
 
 
@@ -39,31 +45,44 @@ class Adviser:
     def __init__(self, agent: Agent) -> None:
         self.agent, self.memory = agent, agent.new_memory()
 
-    def think(self, state: State) -> Thought:
-        """The move, and the expected final score of each move where the agent has an opinion."""
-        return self.agent.think(state, self.memory)
+    def think(self, state: State) -> Opinion:
+        """The move, and a figure for each move where the agent has an opinion."""
+        from tilesage.evaluation.forecast import opinion_of
+
+        return opinion_of(self.agent, state, self.agent.think(state, self.memory))
 
 
 @dataclass
 class Screen:
-    """One place that is drawn again and again, not more often than the eye can follow."""
+    """The whole terminal, drawn again and again, not more often than the eye can follow; the last scene stays."""
 
     console: Console = field(default_factory=Console)
     _live: Live | None = None
     _drawn: float = 0.0
+    _scene: Scene | None = None
 
     def __enter__(self) -> Screen:
-        self._live = Live(console=self.console, auto_refresh=False, transient=False, vertical_overflow="crop")
+        self._live = Live(console=self.console, auto_refresh=False, screen=True)
         self._live.__enter__()
+        with contextlib.suppress(ValueError, AttributeError):  # not in the main thread, or no such signal here
+            signal.signal(signal.SIGWINCH, self._resized)
         return self
 
     def __exit__(self, *error: Any) -> None:
+        with contextlib.suppress(ValueError, AttributeError):
+            signal.signal(signal.SIGWINCH, signal.SIG_DFL)
         if self._live:
             self._live.__exit__(*error)
+        if self._scene:
+            self.console.print(draw(self._scene.but(keys=""), self.console))
+
+    def _resized(self, *_: Any) -> None:
+        if self._scene:
+            self.show(self._scene)
 
     def show(self, scene: Scene, at_once: bool = True) -> None:
         """Draw the scene; unless `at_once`, only if the last one has been there for a moment."""
-        now = time.monotonic()
+        now, self._scene = time.monotonic(), scene
         if self._live and (at_once or now - self._drawn >= FRAME):
             self._live.update(draw(scene, self.console), refresh=True)
             self._drawn = now
@@ -114,11 +133,11 @@ def _watch_on(screen: Screen, keyboard: Keyboard, start: State, agent: Agent, de
     begin = time.monotonic()
     while not state.over:
         thinking = time.monotonic()
-        action, values = adviser.think(state)
+        opinion = adviser.think(state)
         thought = time.monotonic() - thinking
         speed = (state.moves - start.moves) / max(time.monotonic() - begin, 1e-9)
-        figures = (("thought", _duration(thought)), ("speed", f"{speed:,.1f} moves/s"))
-        scene = scene.but(state=state, values=values, figures=figures)
+        figures = (("thought", _duration(thought)), ("speed", f"{speed:,.1f} moves/s"), ("bars", opinion.name))
+        scene = scene.but(state=state, values=opinion.values, best=opinion.best, figures=figures)
 
         def redraw(paused: bool, scene: Scene = scene) -> None:
             screen.show(scene.but(message="paused" if paused else ""))
@@ -126,8 +145,8 @@ def _watch_on(screen: Screen, keyboard: Keyboard, start: State, agent: Agent, de
         screen.show(scene.but(message="paused" if pace.paused else ""), at_once=pace.delay > FRAME)
         if pace.wait(keyboard, redraw) == "quit":
             return state
-        before, state = state, state.play(action)
-        scene = scene.but(new=landed(before, action, state))
+        before, state = state, state.play(opinion.best)
+        scene = scene.but(new=landed(before, opinion.best, state))
     screen.show(scene.but(state=state, values=(), message="game over", keys=""))
     return state
 
@@ -136,7 +155,7 @@ def _watch_plainly(start: State, agent: Agent, delay: float) -> State:
     adviser, state = Adviser(agent), start
     print(start_line(state), flush=True)
     while not state.over:
-        action, _ = adviser.think(state)
+        action = adviser.agent.choose(state, adviser.memory)
         before, state = state, state.play(action)
         print(move_line(state, action, state.score - before.score), flush=delay > 0)
         time.sleep(delay)
@@ -160,7 +179,7 @@ class Session:
     adviser: Adviser | None
     history: list[State] = field(init=False)
     new: int | None = None
-    values: Sequence[float | None] = ()
+    opinion: Opinion | None = None
     message: str = ""
     best: int = 0
 
@@ -174,7 +193,7 @@ class Session:
 
     def press(self, key: str) -> None:
         """What a key does."""
-        self.message, self.values, self.new = "", (), None
+        self.message, self.opinion, self.new = "", None, None
         if key in ACTIONS:
             self._move(ACTIONS.index(key))
         elif key == "undo":
@@ -204,16 +223,20 @@ class Session:
             self.message = "nobody to ask: give a model, or --agent mcts:400" if self.adviser is None else ""
             return
         try:
-            action, self.values = self.adviser.think(self.state)
+            self.opinion = self.adviser.think(self.state)
         except InputError as failed:  # of somebody's own player: the game goes on without its advice
             self.message = str(failed)
             return
-        self.message = f"{self.adviser.agent.spec} would go {ACTIONS[action]}"
+        self.message = f"{self.adviser.agent.spec} would go {ACTIONS[self.opinion.best]}"
 
     def scene(self, theme: str) -> Scene:
         """What the screen shows."""
-        figures = (("best", f"{self.best:,}"),)
-        return Scene(self.state, theme, "", self.values, self.new, figures, self.message, PLAY_KEYS)
+        scene = Scene(self.state, theme, new=self.new, message=self.message, keys=PLAY_KEYS)
+        figures: tuple[tuple[str, str], ...] = (("best", f"{self.best:,}"),)
+        if self.opinion is None:
+            return scene.but(figures=figures)
+        figures += (("bars", self.opinion.name),)
+        return scene.but(figures=figures, values=self.opinion.values, best=self.opinion.best)
 
 
 def play(session: Session, theme: str = "dark") -> State:
@@ -256,28 +279,104 @@ def _play_plainly(session: Session) -> State:
 # --- replaying ----------------------------------------------------------------------------------------------------
 
 
-def show_replay(moments: Sequence[Moment], delay: float | None, theme: str = "dark", title: str = "") -> None:
-    """Show a recorded game, forth and back."""
-    last = len(moments) - 1
+@dataclass
+class Replay:
+    """A recorded game that is looked at again, forth and back, and judged move by move while nobody presses a key."""
+
+    moments: Sequence[Moment]
+    find_adviser: Callable[[], Adviser] | None = None  # made when it is first asked
+    at: int = 0
+    playing: bool = False
+    judging: bool = False
+    judged: list[Judged] = field(default_factory=list)
+    adviser: Adviser | None = None
+    said: str = ""
+
+    @property
+    def last(self) -> int:
+        """The number of the last position."""
+        return len(self.moments) - 1
+
+    def press(self, key: str) -> None:
+        """What a key does."""
+        self.said = ""
+        if key == "pause":
+            self.playing = not self.playing
+        elif key in ("judge", "hint"):
+            self.judging = not self.judging and self.find_adviser is not None
+            self.said = "judging …" if self.judging else "" if self.find_adviser else "nobody is here to judge"
+        elif key in ("step", "before"):
+            self._go_to_mistake(1 if key == "step" else -1)
+        else:
+            self.at = _moved(self.at, key, self.last)
+
+    def _go_to_mistake(self, way: int) -> None:
+        found = [number for number in incidents(self.judged)[::way] if (number - self.at) * way > 0]
+        if found:
+            self.at, self.playing = found[0], False
+        else:
+            self.said = f"no {'later' if way > 0 else 'earlier'} mistake" + ("" if self.judged else ": press e first")
+
+    def judge(self) -> None:
+        """Judge as many moves as come in a moment."""
+        end = time.monotonic() + JUDGING
+        try:
+            self.adviser = self.adviser or (self.find_adviser() if self.find_adviser else None)
+            while self.adviser and len(self.judged) < self.last and time.monotonic() < end:
+                before, after = self.moments[len(self.judged) : len(self.judged) + 2]
+                self.judged.append(Judged(self.adviser.think(before.state), after.action or 0))
+        except InputError as failed:
+            self.said, self.judging = str(failed), False
+        self.judging = self.judging and len(self.judged) < self.last
+
+    def scene(self, theme: str, title: str) -> Scene:
+        """What the screen shows."""
+        moment, count = self.moments[self.at], len(self.judged)
+        scene = Scene(moment.state, theme, title, new=moment.new, keys=REPLAY_KEYS)
+        words, figures = [f"move {self.at:,} of {self.last:,}"], []
+        if self.at < count:
+            opinion, action = self.judged[self.at]
+            scene = scene.but(values=opinion.values, best=opinion.best, played=action)
+            figures.append(("bars", opinion.name))
+            kind = self.judged[self.at].kind
+            words += [f"{kind}: {ACTIONS[opinion.best]} was better"] if kind else []
+        if count and (sure := accuracy(self.judged)) is not None:
+            done = "" if count == self.last else f" ({100 * count // self.last} % judged)"
+            figures += [("accuracy", f"{sure:.1f} %{done}"), ("mistakes", f"{len(incidents(self.judged)):,}")]
+        if self.said or not (self.playing or self.judged):
+            words.append(self.said or "space plays")
+        return scene.but(message=" · ".join(words), figures=tuple(figures))
+
+
+def show_replay(
+    moments: Sequence[Moment],
+    delay: float | None,
+    theme: str = "dark",
+    title: str = "",
+    find_adviser: Callable[[], Adviser] | None = None,
+) -> None:
+    """Show a recorded game, forth and back; whoever `find_adviser` finds judges its moves."""
     if not is_interactive():
         for before, moment in zip([None, *moments], moments):
             print(_line_of(moment, moment.state.score - (before.state.score if before else 0)))
         return
-    at, playing, pause = 0, delay is not None, 0.25 if delay is None else delay
+    replay, pause = Replay(moments, find_adviser, playing=delay is not None), 0.25 if delay is None else delay
     with Keyboard() as keyboard, Screen() as screen:
         while True:
-            message = f"move {at:,} of {last:,}" + ("" if playing else " · space plays")
-            scene = Scene(moments[at].state, theme, title, new=moments[at].new, message=message, keys=REPLAY_KEYS)
-            screen.show(scene, at_once=not playing or pause > FRAME)
-            key = keyboard.read(pause if playing else None)
+            screen.show(replay.scene(theme, title), at_once=not replay.playing or pause > FRAME)
+            wait = pause if replay.playing else 0.0 if replay.judging else None
+            key = keyboard.read(wait)
             if key == "quit":
                 return
             if key in ("faster", "slower"):
                 pause = min(SLOWEST, max(FASTEST, pause / 2 if key == "faster" else pause * 2))
-            elif key == "pause":
-                playing = not playing
-            at = _moved(at, key or "step", last)
-            playing = playing and at < last
+            elif key:
+                replay.press(key)
+            elif replay.playing:
+                replay.at += 1
+            if replay.judging:
+                replay.judge()
+            replay.playing = replay.playing and replay.at < replay.last
 
 
 def _line_of(moment: Moment, gained: int) -> str:
@@ -288,7 +387,7 @@ def _line_of(moment: Moment, gained: int) -> str:
 
 def _moved(at: int, key: str, last: int) -> int:
     """Where a key leads in a recorded game."""
-    steps = {"left": -1, "up": -1, "right": 1, "down": 1, "step": 1, "back": -20, "forth": 20}
+    steps = {"left": -1, "up": -1, "right": 1, "down": 1, "back": -20, "forth": 20}
     if key in ("home", "end"):
         return 0 if key == "home" else last
     return min(last, max(0, at + steps.get(key, 0)))

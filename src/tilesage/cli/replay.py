@@ -10,6 +10,7 @@ import tyro
 
 from tilesage import games
 from tilesage.cli.flags import Delay, Limits, MaybePath, MaybeText, MaybeWhole, say
+from tilesage.cli.players import find_agent
 from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 class Command:
     """Look at a recorded game again, or make a picture or a film of it.
 
-    keys: space plays, arrows step, page up and down 20 moves, home, end, + and - change the speed, q leaves
+    keys: space plays, arrows step, page up and down 20 moves, home, end, + and - change the speed, q leaves;
+    e lets the agent judge the moves, n and p go to the next mistake and the one before
 
     examples:
       tilesage replay records.txt 3
@@ -57,12 +59,16 @@ class Command:
     theme: Literal["light", "dark"] = "light"
     # On the screen: play at once, with this many seconds between moves.
     delay: Delay = None
+    # On the screen: who judges the moves.
+    agent: str = "best"
+    # The model that the agent reads: a file, a run folder, or the name of a built-in one.
+    model: MaybeText = None
 
 
 def run(command: Command) -> int:
     """Show the game, or write its pictures."""
     from tilesage.app.film import save_gif, save_mp4
-    from tilesage.app.live import show_replay
+    from tilesage.app.live import Adviser, show_replay
     from tilesage.drawing.pictures import save
     from tilesage.records.record import find_record
     from tilesage.records.replay import moments_of
@@ -77,7 +83,11 @@ def run(command: Command) -> int:
     record, number = find_record(command.records, wanted, rules)
     moments = moments_of(record)
     if not (command.gif or command.mp4 or command.png or command.svg):
-        show_replay(moments, command.delay, "dark", f"{record.slider} · game {number:,}")
+
+        def adviser() -> Adviser:
+            return Adviser(find_agent(command.agent, command.model, record.game))
+
+        show_replay(moments, command.delay, "dark", f"{record.slider} · game {number:,}", adviser)
         return 0
     for film, write in ((command.gif, save_gif), (command.mp4, save_mp4)):
         if film:

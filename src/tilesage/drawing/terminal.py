@@ -19,6 +19,7 @@ from tilesage.games.board import ACTIONS
 ARROWS = ("↑", "→", "↓", "←")
 BAR = 14
 GOOD, DIM = "#3fb0a6", "bright_black"
+ASCII = str.maketrans({"·": ".", "←": "<", "→": ">", "↑": "^", "↓": "v", "…": "...", "−": "-", "–": "-", "⇧": "^"})
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,9 @@ class Scene:
     state: State
     theme: str = "dark"
     title: str = ""
-    values: Sequence[float | None] = ()
+    values: Sequence[float | None] = ()  # of the four moves
+    best: int | None = None  # the move whose value stands whole, beside the losses of the others; else the largest
+    played: int | None = None  # the move that was made here, in a game that is looked at again
     new: int | None = None  # the cell of the tile that just appeared
     figures: tuple[tuple[str, str], ...] = ()  # further lines beside the board
     message: str = ""
@@ -70,22 +73,39 @@ def _append_tile(text: Text, state: State, cell: int, line: str, width: int, the
         text.append("•", Style(color=colours.text, bgcolor=face))
 
 
-def bars(values: Sequence[float | None]) -> list[Text]:
-    """The four moves as small bars, the best one in colour; the shortest bar is the worst legal move."""
-    legal = [value for value in values if value is not None]
-    if not legal:
+def shares(values: Sequence[float | None], best: int) -> list[float | None]:
+    """How full the bar of each move is, as on the page.
+
+    The best bar is full. The others are shorter by what they lose, on a scale of at least 5 % of the best, so that
+    moves that are nearly equal look nearly equal.
+
+    >>> [round(share, 2) for share in shares([210_630, 210_603, 200_000, None], 0) if share is not None]
+    [1.0, 1.0, 0.13]
+    """
+    top = values[best] or 0.0
+    losses = [None if value is None else max(0.0, top - value) for value in values]
+    scale = max(1.15 * max(loss for loss in losses if loss is not None), 0.05 * abs(top), 1e-9)
+    return [None if loss is None else max(0.03, 1 - loss / scale) for loss in losses]
+
+
+def bars(values: Sequence[float | None], best: int | None = None, played: int | None = None) -> list[Text]:
+    """The four moves as bars: what the best one is worth, and what each of the others loses against it."""
+    known = {action: value for action, value in enumerate(values) if value is not None}
+    if not known:
         return []
-    low, high = min(legal), max(legal)
+    best = max(known, key=lambda action: known[action]) if best is None or best not in known else best
     lines = []
-    for action, value in enumerate(values):
+    for action, share in enumerate(shares(values, best)):
         line = Text(f"{ARROWS[action]} {ACTIONS[action]:<6}", no_wrap=True)
-        if value is None:
+        if share is None:
             line.stylize(DIM)
             line.append("·".rjust(BAR + 10), DIM)
         else:
-            share = 1.0 if high == low else 0.15 + 0.85 * (value - low) / (high - low)
-            line.append(("▆" * round(share * BAR)).ljust(BAR), GOOD if value == high else DIM)
-            line.append(f"{value:,.0f}".rjust(10), "bold" if value == high else "")
+            loss = known[best] - known[action]
+            told = f"{known[best]:,.0f}" if action == best else "the same" if loss < 0.5 else f"−{loss:,.0f}"
+            line.append(("▆" * max(1, round(share * BAR))).ljust(BAR), GOOD if action == best else DIM)
+            line.append(told.rjust(10), "bold" if action == best else "")
+        line.append(" played" if action == played else "", "bold")
         lines.append(line)
     return lines
 
@@ -107,34 +127,56 @@ def _figures(scene: Scene) -> list[Text]:
 
 def draw(scene: Scene, console: Console) -> RenderableType:
     """The whole scene, as large as the terminal allows; without colours, plain text."""
-    if console.color_system is None or not (console.encoding or "").lower().startswith("utf"):
-        return Text("\n".join(plain_lines(scene)))
-    tall = console.height >= 27 and console.width >= 80
-    board = board_text(scene.state, scene.theme, tall, scene.new)
-    wide = len(board.plain.split("\n", 1)[0])
-    beside = [*_figures(scene), Text(""), *bars(scene.values)]
+    plain = console.color_system is None or console.no_color
+    if plain or not (console.encoding or "").lower().startswith("utf"):
+        return Text("\n".join(line[: console.width] for line in plain_lines(scene)[: console.height]))
+    advice = bars(scene.values, scene.best, scene.played)
+    beside = [*_figures(scene), Text(""), *advice]
     foot = [Text(scene.message, "bold"), Text(scene.keys, DIM)]
+    board = board_text(scene.state, scene.theme, console.height >= 27 and console.width >= 80, scene.new)
+    wide, high = len(board.plain.split("\n", 1)[0]), board.plain.count("\n") + 1
     narrow = console.width < wide + 3 + 32
-    for line in beside:
-        line.truncate(console.width if narrow else console.width - wide - 3, overflow="ellipsis")
-    for line in foot:
-        line.truncate(console.width, overflow="ellipsis")
+    if console.height < high + 4 or console.width < wide or (narrow and console.height < high + len(beside) + 2):
+        return Group(*_cut([_head(scene), *_small_board(scene, console.width), *advice, *foot], console.width))
     if narrow:
-        return Group(board, *beside, *foot)
+        return Group(board, *_cut(beside, console.width), *_cut(foot, console.width))
     table = Table.grid(padding=(0, 3, 0, 0))
-    table.add_row(board, Group(*beside))
-    return Group("", table, "", *foot)
+    table.add_row(board, Group(*_cut(beside, console.width - wide - 3)))
+    return Group("", table, "", *_cut(foot, console.width))
+
+
+def _cut(lines: list[Text], width: int) -> list[Text]:
+    for line in lines:
+        line.truncate(width, overflow="ellipsis")
+    return lines
+
+
+def _head(scene: Scene) -> Text:
+    """What must be told where there is one line for it."""
+    state = scene.state
+    head = Text.assemble((f"{state.score:,}", "bold"), (f" points · {state.moves:,} moves", DIM))
+    return head.append(f" · next {' '.join(map(str, state.hint))}" if state.hint else "", "bold")
+
+
+def _small_board(scene: Scene, width: int) -> list[Text]:
+    """A line for each row of the board."""
+    state, lines = scene.state, [Text(no_wrap=True) for _ in range(4)]
+    for cell in range(16):
+        _append_tile(lines[cell // 4], state, cell, "number", min(10, width // 4) - 1, scene.theme, cell == scene.new)
+        lines[cell // 4].append(" ")
+    return lines
 
 
 def plain_lines(scene: Scene) -> list[str]:
-    """The scene without colours, for dumb terminals."""
+    """The scene without colours, in ASCII, for dumb terminals."""
     state = scene.state
     lines = [f"{state.game.title}  score {state.score}  moves {state.moves}", *str(state).splitlines()]
     for action, value in enumerate(scene.values):
-        lines.append(f"{ACTIONS[action]:>6} {'-' if value is None else format(value, ',.0f'):>12}")
-    lines += [f"{name} {value}" for name, value in scene.figures]
+        marks = ("best " if action == scene.best else "") + ("played" if action == scene.played else "")
+        lines.append(f"{ACTIONS[action]:>6} {'-' if value is None else format(value, ',.0f'):>12} {marks}".rstrip())
     lines += [line for line in (scene.message, scene.keys) if line]
-    return [line.replace("·", ".") for line in lines]
+    lines += [f"{name} {value}" for name, value in scene.figures]
+    return [line.translate(ASCII).encode("ascii", "replace").decode() for line in lines]
 
 
 def move_line(state: State, action: int, gained: int) -> str:
