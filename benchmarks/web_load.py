@@ -34,6 +34,10 @@ async def ask(line: Any, what: str, **fields: Any) -> dict[str, Any]:
             return answer
 
 
+def moves_of(frame: dict[str, Any]) -> int:
+    return int(frame["line"].partition(" moves=")[2].partition(" ")[0])
+
+
 async def watcher(
     address: str, number: int, options: argparse.Namespace, start: asyncio.Event, late: list[float]
 ) -> int:
@@ -51,9 +55,9 @@ async def watcher(
             if frame.get("push") != "watch":
                 raise SystemExit(f"watcher {number}: {frame}")
             now = time.perf_counter()
-            if last and options.speed and frame["moves"] > moves:  # not across the pause between two games
-                late.append(max(0.0, now - last - (frame["moves"] - moves) / options.speed))
-            last, moves, frames = now, frame["moves"], frames + 1
+            if last and options.speed and moves_of(frame) > moves:  # not across the pause between two games
+                late.append(max(0.0, now - last - (moves_of(frame) - moves) / options.speed))
+            last, moves, frames = now, moves_of(frame), frames + 1
             await line.send(json.dumps({"do": "watch.seen", "frame": frame["frame"]}))
     return frames
 
@@ -63,14 +67,15 @@ async def player(
 ) -> None:
     """Play random legal moves, about eight a second, and time each."""
     async with websockets.connect(address) as line:
-        position = await ask(line, "play.new", game="2048", seed=number)
+        position = (await ask(line, "game.open", game="2048", seed=number))["positions"][0]
         await start.wait()
         end = time.perf_counter() + options.seconds
         while time.perf_counter() < end:
-            if position["over"]:
-                position = await ask(line, "play.new", game="2048")
+            if not position["legal"]:
+                position = (await ask(line, "game.open", game="2048"))["positions"][0]
             began = time.perf_counter()
-            position = await ask(line, "play.move", action=random.choice(position["legal"]))
+            action = random.choice(position["legal"])
+            position = await ask(line, "game.step", game="2048", line=position["line"], action=action)
             took.append(time.perf_counter() - began)
             await asyncio.sleep(0.05 + 0.15 * random.random())
 

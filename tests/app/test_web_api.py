@@ -368,39 +368,96 @@ def test_our_own_page_is_not_a_stranger(web: httpx.Client, address: str) -> None
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "file://"])
 def test_foreign_websockets_are_refused(address: str, origin: str) -> None:
     with pytest.raises((InvalidStatus, ConnectionClosed)), visiting(address, origin=origin) as visitor:
-        talk(visitor, "play.new", game="2048")
+        talk(visitor, "game.open", game="2048")
 
 
-def test_every_visitor_has_a_game_of_their_own(address: str) -> None:
-    with visiting(address) as one, visiting(address) as other:
-        talk(one, "play.new", game="2048", seed=1)
-        talk(other, "play.new", game="threes", seed=2)
-        assert talk(one, "play.move", action=games.get("2048").new(1).legal[0])["moves"] == 1
-        state = games.get("threes").new(2)
-        letters = some_legal_letters(state, 30)
+def test_a_game_is_played_by_its_lines_and_is_the_engines(address: str) -> None:
+    state = games.get("threes").new(2)
+    letters = some_legal_letters(state, 30)
+    with visiting(address) as visitor:
+        line = talk(visitor, "game.open", game="threes", seed=2)["positions"][0]["line"]
         for letter in letters:
-            answer = talk(other, "play.move", action=LETTERS.index(letter))
-        assert answer["cells"] == play_letters(state, letters).cells
-        assert talk(one, "play.undo")["cells"] == games.get("2048").new(1).cells
+            answer = talk(visitor, "game.step", game="threes", line=line, action=LETTERS.index(letter))
+            line = answer["line"]
+        end = play_letters(state, letters)
+        assert (line, answer["legal"]) == (end.line, list(end.legal))
+        refused = talk(visitor, "game.step", game="2048", line="1212/2121/1212/2121", action=0)
+        assert "the game is over" in refused["error"]
 
 
-def test_a_long_game_can_be_resumed_and_undone_past_what_is_remembered(address: str) -> None:
-    start = games.get("threes-phone").new(8)
+def test_a_long_game_is_brought_back_with_all_its_positions(address: str) -> None:
     state, letters, random = games.get("2048").new(8), "", Random(0)
+    lines = [state.line]
     while not state.over:
         letters += LETTERS[random.choice(state.legal)]
         state = state.play(LETTERS.index(letters[-1]))
+        lines.append(state.line)
     with visiting(address) as visitor:
-        assert talk(visitor, "play.resume", game="2048", seed=8, actions=letters)["cells"] == state.cells
-        wrong = talk(visitor, "play.resume", game="2048", seed=8, actions=letters + "U")
-        assert "not legal" in wrong["error"]
-        assert talk(visitor, "play.new", game="threes-phone", seed=8)["cells"] == start.cells
+        told = talk(visitor, "game.open", game="2048", seed=8, actions=letters)["positions"]
+        assert [position["line"] for position in told] == lines
+        assert "".join(position["action"] for position in told[1:]) == letters
+        assert all(position["motions"] for position in told[1:]), "every move of a real game can be shown"
+        assert "not legal" in talk(visitor, "game.open", game="2048", seed=8, actions=letters + "U")["error"]
+
+
+def test_chance_by_hand_is_what_chance_can_do(address: str) -> None:
+    state = games.get("2048").new(8)
+    action = state.legal[0]
+    slid = state.slide(action)
+    possible = {outcome.text for _, outcome in slid.outcomes()}
+    with visiting(address) as visitor:
+        asked = {"game": "2048", "line": state.line, "action": action}
+        for cell in range(16):
+            answer = talk(visitor, "game.place", **asked, cell=cell)
+            free = not (int(slid.board) >> 4 * cell) & 15
+            assert ("line" in answer) == free, cell
+            if free:
+                again = talk(visitor, "game.place", **asked, cell=cell, now=answer["line"])
+                texts = {one["line"].split()[0] for one in (answer, again)}
+                assert len(texts) == 2, "a two first, then a four"
+                assert texts <= possible
+
+
+def test_moves_are_judged_as_many_as_come(address: str) -> None:
+    state = games.get("2048").new(3)
+    letters = some_legal_letters(state, 40)
+    lines = [state.line]
+    for letter in letters:
+        state = state.play(LETTERS.index(letter))
+        lines.append(state.line)
+    with visiting(address) as visitor:
+        fields = {"game": "2048", "agent": "greedy", "model": "models/small-2048", "actions": letters}
+        judged = talk(visitor, "judge", **fields, lines="\n".join(lines))
+        assert 0 < len(judged["values"]) == len(judged["losses"]) == len(judged["best"]) <= 40
+        assert min(judged["losses"]) >= 0
+        for loss, best, made in zip(judged["losses"], judged["best"], letters):
+            assert loss == 0 or best != made
+        assert judged["figure"] == "score plus the network's value"
+        assert "a letter" in talk(visitor, "judge", **fields, lines=lines[0])["error"]
+
+
+@pytest.mark.parametrize("game", games.names())
+def test_a_game_is_saved_as_record_film_and_picture(web: httpx.Client, game: str) -> None:
+    state = games.get(game).new(3)
+    letters = some_legal_letters(state, 12)
+    lines = [state.line]
+    for letter in letters:
+        state = state.play(LETTERS.index(letter))
+        lines.append(state.line)
+    fields = {"game": game, "actions": letters, "lines": "\n".join(lines)}
+    record = web.post("/api/save", json={**fields, "kind": "record"}).text
+    told = web.post("/api/replay", json={"record": record}).json()["positions"]
+    assert [one["line"].split(" moves=")[0] for one in told] == [line.split(" moves=")[0] for line in lines]
+    assert web.post("/api/save", json={**fields, "kind": "gif", "theme": "dark"}).content[:6] == b"GIF89a"
+    assert web.post("/api/save", json={**fields, "kind": "png"}).content[:4] == b"\x89PNG"
+    skipped = {**fields, "lines": "\n".join([lines[0], *lines[2:], lines[-1]]), "kind": "record"}
+    assert web.post("/api/save", json=skipped).status_code == 422
 
 
 def nonsense(random: Random) -> str | bytes:
     """A message that no page sends: noise, JSON of the wrong kind, or a right message with something wrong in it."""
-    dos = ["play.new", "play.resume", "play.move", "play.undo", "play.read", "play.ask", "watch.start"]
-    dos += ["watch.control", "watch.step", "watch.seen", "watch.record", "replay.mistakes", "no.such", 7]
+    dos = ["game.open", "game.step", "game.place", "game.read", "advice", "judge", "ping", "watch.start"]
+    dos += ["watch.control", "watch.step", "watch.seen", "no.such", 7]
     junk: list[Any] = [
         None,
         True,
@@ -429,6 +486,10 @@ def nonsense(random: Random) -> str | bytes:
         "paused",
         "frame",
         "record",
+        "line",
+        "lines",
+        "cell",
+        "now",
         "id",
     ]
     kind = random.randrange(4)
@@ -445,6 +506,9 @@ def nonsense(random: Random) -> str | bytes:
         "paused": False,
         "action": 1,
         "actions": "LLLL",
+        "line": ".1../..../..../...1",
+        "lines": ".1../..../..../...1",
+        "cell": 3,
     }
     fields |= {name: value for name, value in right.items() if random.random() < 0.7}
     fields |= {name: random.choice(junk) for name in random.sample(names, random.randrange(5))}
@@ -454,12 +518,12 @@ def nonsense(random: Random) -> str | bytes:
 def test_nonsense_on_the_websocket_hurts_nobody(address: str, home: Path) -> None:
     random, said = Random(5), 0
     with visiting(address) as polite:
-        talk(polite, "play.new", game="2048", seed=1)
+        talk(polite, "game.open", game="2048", seed=1)
         for _ in range(16):
             with visiting(address) as rude:
                 for _ in range(40):
                     rude.send(nonsense(random))
-                rude.send(json.dumps({"id": 99, "do": "play.new", "game": "2048"}))
+                rude.send(json.dumps({"id": 99, "do": "game.open", "game": "2048"}))
                 answer: dict[str, Any] = {}
                 while answer.get("id") != 99:
                     text = str(rude.recv(timeout=60))
@@ -468,7 +532,7 @@ def test_nonsense_on_the_websocket_hurts_nobody(address: str, home: Path) -> Non
                     assert "Traceback" not in text
                     assert str(home) not in text
                     assert "stumbled" not in text
-            assert talk(polite, "play.undo")["error"] == "there is no move to take back"
+            assert talk(polite, "ping") == {"id": 1}
     assert said > 400
 
 
@@ -486,7 +550,7 @@ def test_a_message_too_long_ends_the_visit_only(address: str) -> None:
         with pytest.raises(ConnectionClosed):
             visitor.recv(timeout=30)
     with visiting(address) as visitor:
-        assert talk(visitor, "play.new", game="2048")["moves"] == 0
+        assert len(talk(visitor, "game.open", game="2048")["positions"]) == 1
 
 
 def test_floods_and_sleepers_are_not_felt_by_others(address: str) -> None:
@@ -498,17 +562,17 @@ def test_floods_and_sleepers_are_not_felt_by_others(address: str) -> None:
         visiting(address) as polite,
     ):
         watch = {"do": "watch.start", "game": "2048", "agent": "random", "speed": 0, "paused": False}
-        for fields in ({"do": "play.new", "game": "2048", "seed": 1}, watch):
+        for fields in ({"do": "game.open", "game": "2048", "seed": 1}, watch):
             flood.send(json.dumps(fields))
             sleeper.send(json.dumps(fields))  # and never looks at a frame
         for _ in range(400):
-            flood.send(json.dumps({"do": "play.ask", "agent": "random"}))
+            flood.send(json.dumps({"do": "advice", "game": "2048", "line": ".1../..../..../...1", "agent": "random"}))
         state = games.get("2048").new(3)
-        talk(polite, "play.new", game="2048", seed=3)
+        line = talk(polite, "game.open", game="2048", seed=3)["positions"][0]["line"]
         letters = some_legal_letters(state, 20)
         for letter in letters:
-            answer = talk(polite, "play.move", action=LETTERS.index(letter))
-        assert answer["cells"] == play_letters(state, letters).cells
+            line = talk(polite, "game.step", game="2048", line=line, action=LETTERS.index(letter))["line"]
+        assert line == play_letters(state, letters).line
     for line in sleepers:
         line.close()
 
@@ -563,7 +627,7 @@ def test_connections_that_say_nothing_are_closed(address: str) -> None:
 def test_one_address_fills_half_of_the_server_and_two_fill_it(address: str) -> None:
     def enter(inside: contextlib.ExitStack, home: str) -> None:
         visitor = inside.enter_context(visiting(address, source_address=(home, 0)))
-        talk(visitor, "play.new", game="2048")
+        talk(visitor, "game.open", game="2048")
 
     with contextlib.ExitStack() as inside:
         for home in ("127.0.0.2", "127.0.0.3"):

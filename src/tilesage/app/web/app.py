@@ -23,6 +23,7 @@ from tilesage.app.web.fields import Form, Schema, Text, Values, Whole, parse, re
 from tilesage.app.web.forms import (
     HINT_TOLD,
     LIST,
+    PLAYED,
     PLAYER,
     POSITION,
     POSITION_TOLD,
@@ -46,9 +47,9 @@ from tilesage.app.web.limits import (
 )
 from tilesage.app.web.openapi import document
 from tilesage.app.web.players import MENU
-from tilesage.app.web.replays import Replay, list_records
+from tilesage.app.web.positions import position
+from tilesage.app.web.replays import KINDS, Replay, list_records
 from tilesage.app.web.server_state import ServerState
-from tilesage.app.web.session import position
 from tilesage.app.web.settings import LOOPBACK, Settings
 from tilesage.app.web.socket import socket
 from tilesage.app.web.training import EVALUATION_OF, RUN, TRAINING, Trainings, offers
@@ -127,7 +128,15 @@ async def games_listed(server: ServerState, fields: Values, caller_is: str) -> V
     menu = [{"spec": spec, "title": title, "model": needs_model(spec)} for spec, title in MENU]
     menu += [{"spec": text, "title": text, "model": False} for text in server.settings.agents]
     known = [
-        {"name": g.name, "title": g.title, "summary": g.summary, "tiles": list(g.tiles), "goal": g.tiles[g.goal]}
+        {
+            "name": g.name,
+            "title": g.title,
+            "summary": g.summary,
+            "tiles": list(g.tiles),
+            "goal": g.tiles[g.goal],
+            "scoreIsValue": g.score_is_value,
+            "hint": {"values": g.hint.values, "copies": g.hint.copies} if g.hint else None,
+        }
         for g in games.all_games()
     ]
     return {"games": known, "agents": menu, "training": await asyncio.to_thread(server.trainings.choices)}
@@ -143,15 +152,9 @@ async def hint(server: ServerState, fields: Values, caller_is: str) -> Values:
     queue, state = server.queue(caller_is), games.get(fields["game"]).parse(fields["board"])
     player = await server.player(queue, fields["game"], fields)
     thought = await server.thinkers.run(queue, lambda: player.think(state))
-    return {
-        "game": fields["game"],
-        "agent": player.spec,
-        "model": fields["model"] if player.agent.model else "",
-        "values": thought.values,
-        "best": thought.best,
-        "action": ACTIONS[thought.best],
-        "think_ms": round(1000 * thought.seconds, 3),
-    }
+    model = fields["model"] if player.agent.model else ""
+    action = ACTIONS[thought.opinion.best]
+    return {"game": fields["game"], "agent": player.spec, "model": model, "action": action, **thought.told()}
 
 
 async def board_read(server: ServerState, fields: Values, caller_is: str) -> Values:
@@ -167,6 +170,13 @@ async def records_listed(server: ServerState, fields: Values, caller_is: str) ->
 async def replayed(server: ServerState, fields: Values, caller_is: str) -> Values:
     """`/api/replay`."""
     return await server.thinkers.run(server.queue(caller_is), lambda: Replay.of(fields).told())
+
+
+async def saved(server: ServerState, fields: Values, caller_is: str) -> Response:
+    """`/api/save`."""
+    kind, theme = fields["kind"], fields["theme"]
+    file = await server.thinkers.run(server.queue(caller_is), lambda: Replay.of_lines(fields).file(kind, theme))
+    return Response(file, media_type=KINDS[kind])
 
 
 async def runs_listed(server: ServerState, fields: Values, caller_is: str) -> Values:
@@ -190,6 +200,11 @@ def changing(what: Callable[[Trainings, Values], Values]) -> Handler:
     return answer
 
 
+SAVED: Form = {
+    **PLAYED,
+    "kind": Text("What to make of it.", among=lambda: list(KINDS)),
+    "theme": Text("Of the picture.", palette.THEMES[0], among=lambda: list(palette.THEMES)),
+}
 NAMED = an_object("name", name=WORDS)
 POSTED = (400, 403, 408, 413, 422)
 THOUGHT = (*POSTED, 429)
@@ -204,7 +219,7 @@ ADDRESSES = (
         "/api/records",
         "List the games of a records file",
         records_listed,
-        an_object("games wrong"),
+        an_object("games wrong first_wrong more"),
         {"text": Text("The file.", longest=RECORDS_BYTES)},
         "POST",
         RECORDS_BYTES + BODY_BYTES,
@@ -216,6 +231,16 @@ ADDRESSES = (
         replayed,
         REPLAY_TOLD,
         RECORDED,
+        "POST",
+        RECORDS_BYTES + BODY_BYTES,
+        THOUGHT,
+    ),
+    Address(
+        "/api/save",
+        "A game as a record or a film, or its last position as a picture",
+        saved,
+        {},
+        SAVED,
         "POST",
         RECORDS_BYTES + BODY_BYTES,
         THOUGHT,

@@ -37,6 +37,13 @@ RECORDED: Form = {
     "board": board(None),
     "actions": Text("Letters U R D L from the start that the seed gives.", None, "LDLD", longest=MOST_MOVES),
 }
+MOVES = Text("Letters U R D L.", longest=MOST_MOVES)
+STEP: Form = {"game": GAME, "line": board(), "action": Whole("0 up, 1 right, 2 down, 3 left.", high=3)}
+PLAYED: Form = {
+    "game": GAME,
+    "lines": Text("The positions of a game, one a line.", longest=RECORDS_BYTES),
+    "actions": MOVES,
+}
 SPEED: Form = {"speed": Number("Moves a second; 0 is as fast as it goes.", high=1000), "paused": Flag()}
 
 
@@ -53,7 +60,7 @@ VALUES: Schema = {
     "items": {"type": ["number", "null"]},
     "minItems": 4,
     "maxItems": 4,
-    "description": "Of up, right, down, left, what the agent compares them by; null where not legal, or no opinion.",
+    "description": "Figures of up, right, down, left; null where not legal, or no opinion.",
 }
 POSITION_TOLD = an_object(
     "game cells score moves largest legal over hint text",
@@ -68,14 +75,16 @@ POSITION_TOLD = an_object(
     text=WORDS,
 )
 HINT_TOLD = an_object(
-    "game agent model values best action think_ms",
+    "game agent model values losses figure best action think_ms",
     game=WORDS,
     agent=WORDS,
     model={**WORDS, "description": "The one that was asked for; empty if the agent reads none."},
     values=VALUES,
+    losses={**VALUES, "description": "What each of them gives away against the move that the agent makes."},
+    figure={**WORDS, "description": "What the figures are, such as: expected final score."},
     best=WHOLE,
     action={"type": "string", "enum": list(ACTIONS)},
     think_ms={"type": "number"},
 )
-REPLAY_TOLD = an_object("game positions actions scores", game=WORDS, positions=LIST, actions=WORDS, scores=LIST)
+REPLAY_TOLD = an_object("game positions", game=WORDS, positions=LIST)
 ERROR_TOLD = an_object("error", error=WORDS)

@@ -15,10 +15,12 @@ from tilesage import games
 from tilesage.app.web.library import Library, ModelFile
 from tilesage.core.compiler import shared
 from tilesage.core.errors import InputError
+from tilesage.evaluation.forecast import Opinion, opinion_of
 from tilesage.evaluation.playing import Playing
 from tilesage.games import State
 from tilesage.networks.files import Model, load_model
 from tilesage.search.agents import Agent, CompiledAgent, make_agent, needs_model
+from tilesage.search.agents import Thought as AgentThought
 from tilesage.search.agents import agent as find_agent
 from tilesage.search.python_players import AgentError
 from tilesage.search.specs import parse_spec
@@ -46,11 +48,16 @@ Source = tuple[str, ModelFile | None, int]  # of an agent: a game, a model file 
 
 
 class Thought(NamedTuple):
-    """The expected final score of each action (None: not legal), the move the agent would make, the time it took."""
+    """An opinion, and how long it took."""
 
-    values: list[float | None]
-    best: int
+    opinion: Opinion
     seconds: float
+
+    def told(self) -> dict[str, Any]:
+        """For the page and for programs: figures of up, right, down, left; their name; the move that is made."""
+        opinion = self.opinion
+        best = {"best": opinion.best, "values": opinion.values, "losses": opinion.losses, "figure": opinion.name}
+        return {**best, "think_ms": round(1000 * self.seconds, 3)}
 
 
 def check_agent(text: str, think_seconds: float, named_at_start: Collection[str] = ()) -> str:
@@ -83,16 +90,6 @@ class Player:
         self.turn = turn  # somebody's Python, which need not bear several threads at once, is asked by one at a time
         self.playing: Playing | None = None  # compiled when somebody watches at full speed
 
-    def values(self, state: State) -> list[float | None]:
-        """The expected final score of each action; None where it is not legal, or the agent has no opinion."""
-        with self._asked():
-            return _finite(self.agent.values(state, self.memory))
-
-    def choose(self, state: State) -> int:
-        """The move that the agent makes here."""
-        with self._asked():
-            return self.agent.choose(state, self.memory)
-
     def run(self, state: State, most: int, seconds: float) -> tuple[State, State, bytes]:
         """Many moves without a look at each: the last two positions, and the actions that led there."""
         with self._asked():
@@ -100,13 +97,15 @@ class Player:
             return self.playing.go_on(state, most, seconds)
 
     def think(self, state: State) -> Thought:
-        """One thought gives the move that the agent would make, and the values, which some agents do not have."""
+        """What the agent makes of a position, and how long that took."""
         if state.over:
             raise InputError("no move is legal here: the game is over")
         began = time.perf_counter()
         with self._asked():
             best, values = self.agent.think(state, self.memory)
-        return Thought(_finite(values), best, time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        finite = [value if value is not None and math.isfinite(value) else None for value in values]
+        return Thought(opinion_of(self.agent, state, AgentThought(best, finite)), seconds)
 
     @contextlib.contextmanager
     def _asked(self) -> Iterator[None]:
@@ -117,10 +116,6 @@ class Player:
         except AgentError as error:
             log.error("%s", error)
             raise InputError("the agent stumbled; the server's log says why") from None
-
-
-def _finite(values: list[float | None]) -> list[float | None]:
-    return [value if value is not None and math.isfinite(value) else None for value in values]
 
 
 class AgentCache:

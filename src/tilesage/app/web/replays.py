@@ -1,34 +1,37 @@
-"""A recorded game as the Replay tab needs it, and its mistakes.
+"""A whole game for the page, what is thought of its moves, and the game as a file.
 
-A game comes either as a line of a records file, in which chance is written down, or as a start and actions, from
-which the engine draws the same chance again.
+A game comes as a line of a records file, in which chance is written down; as a start and actions, from which the
+engine draws the same chance again; or as the lines of its positions, which a page has.
 """
 
 from __future__ import annotations
 
-import secrets
+import tempfile
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import pairwise
+from pathlib import Path
+from random import Random
 from typing import Any
 
+from tilesage import games
+from tilesage.app.film import save_gif
 from tilesage.app.web.fields import Values
 from tilesage.app.web.limits import MOST_MOVES
 from tilesage.app.web.players import Player
-from tilesage.app.web.session import LETTERS, play_actions, start_state
+from tilesage.app.web.positions import LETTERS, moved, play_actions, start_state, told
 from tilesage.core.errors import InputError
-from tilesage.drawing.motions import compact, motions
+from tilesage.drawing.pictures import picture
 from tilesage.games import State
-from tilesage.games.state import DIGITS
-from tilesage.records.notation import HEAD, earned, guess_game, read_lines
-from tilesage.records.record import Record, Slide, parse_record
-from tilesage.records.replay import moments_of
+from tilesage.records.notation import HEAD, earned, guess_game, notation_of
+from tilesage.records.record import Record, Slide, format_record, hint_of, parse_record, place_of, start_actions
+from tilesage.records.replay import Moment, moments_of
 
-LISTED = 2000  # games of a file that are listed
-WORST = 12  # mistakes that are told
-SLICE_SECONDS = 0.05
-DEMO_SECONDS = 3.0
+LISTED = 5000  # games of a file that are listed
+JUDGED_SECONDS = 0.5  # after which the moves that were judged are told
+KINDS = {"record": "text/plain; charset=utf-8", "gif": "image/gif", "png": "image/png"}
+FILM_SPEED = 12.0  # frames a second
 
 
 @dataclass(frozen=True)
@@ -49,18 +52,73 @@ class Replay:
             raise InputError("send a record; or a game, its seed and its actions")
         return cls(game, play_actions(start_state(game, fields["seed"], fields["board"]), actions), actions)
 
+    @classmethod
+    def of_lines(cls, fields: Values) -> Replay:
+        """The game whose positions a page sent, one a line, with the letters of its moves."""
+        game, actions, lines = fields["game"], fields["actions"], fields["lines"].splitlines()
+        if len(lines) != len(actions) + 1 or set(actions) - set(LETTERS):
+            raise InputError("a game has a letter U, R, D or L between each line of lines and the next")
+        return cls(game, [games.get(game).parse(line) for line in lines], actions)
+
     def told(self) -> dict[str, Any]:
-        """The whole game, small enough to scrub through: a text of sixteen indices a position."""
-        steps = zip(self.states, map(LETTERS.index, self.actions), self.states[1:])
-        return {
-            "game": self.game,
-            "actions": self.actions,
-            "positions": ["".join(DIGITS[index] for index in state.indices) for state in self.states],
-            "motions": [compact(motions(before, action, after)) for before, action, after in steps],
-            "scores": [state.score for state in self.states],
-            "hints": [list(state.hint) for state in self.states] if self.states[0].hint else None,
-            "fields": [state.text.partition(" ")[2] for state in self.states] if self.states[0].hint else None,
-        }
+        """The whole game as positions, each but the first with its move."""
+        steps = zip(self.states, self.actions, self.states[1:])
+        moves = [{"action": letter, **moved(one, LETTERS.index(letter), next_)} for one, letter, next_ in steps]
+        return {"game": self.game, "positions": [told(self.states[0]), *moves]}
+
+    def record(self, player: str) -> Record:
+        """The game as a record; an InputError where it does not begin as games do, or chance did what it cannot."""
+        rules, start = games.get(self.game), self.states[0]
+        hint = hint_of(rules, start.board, start.aux)
+        found = start_actions(rules, start.indices, hint, Random(int(start.rng)))
+        for letter, (before, after) in zip(self.actions, pairwise(self.states)):
+            slid = before.slide(LETTERS.index(letter))
+            found.append(Slide(slid.action, slid.reward))
+            place = place_of(rules, int(after.board) ^ int(slid.board), after.aux)
+            if int(slid.board) | place.tile << 4 * place.cell != int(after.board) or not place.tile:
+                raise InputError(f"position {after.text!r} does not follow from the one before it")
+            found.append(place)
+        return Record(self.game, found, player, notation_of(self.game).placer)
+
+    def moments(self) -> list[Moment]:
+        """As films need it."""
+        new: list[int | None] = [None]
+        for letter, (before, after) in zip(self.actions, pairwise(self.states)):
+            landed = int(before.slide(LETTERS.index(letter)).board) ^ int(after.board)
+            new.append((landed.bit_length() - 1) // 4 if landed else None)
+        actions = [None, *map(LETTERS.index, self.actions)]
+        return [Moment(*parts) for parts in zip(self.states, actions, new)]
+
+    def file(self, kind: str, theme: str) -> bytes:
+        """The game as a record or a film, or its last position as a picture."""
+        if kind == "record":
+            return f"{format_record(self.record('tilesage'))}\n".encode()
+        if kind == "png":
+            drawn = BytesIO()
+            picture(self.states[-1], theme, 2.0).save(drawn, "PNG")
+            return drawn.getvalue()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "game.gif"
+            save_gif(path, self.moments(), None, FILM_SPEED, theme)
+            return path.read_bytes()
+
+    def judge(self, player: Player) -> dict[str, Any]:
+        """What a player thinks of the moves from the first on: as many as come in a moment.
+
+        `values` are what the positions are worth, `losses` what the moves that were made give away, `best` the
+        letters of the moves that the player would have made; None where it has no opinion.
+        """
+        values: list[float | None] = []
+        losses: list[float | None] = []
+        best, name, began = "", "", time.perf_counter()
+        for state, letter in zip(self.states, self.actions):
+            if values and time.perf_counter() - began > JUDGED_SECONDS:
+                break
+            opinion, _ = player.think(state)
+            values.append(opinion.value)
+            losses.append(opinion.losses[LETTERS.index(letter)])
+            best, name = best + LETTERS[opinion.best], opinion.name
+        return {"values": values, "losses": losses, "best": best, "figure": name}
 
 
 def from_record(record: Record) -> Replay:
@@ -73,78 +131,23 @@ def from_record(record: Record) -> Replay:
 
 
 def list_records(text: str) -> dict[str, Any]:
-    """The games of a file: who played, how far. Lines that are no record are counted and skipped."""
+    """The games of a file: who played, how far. What is left out is told: how many lines, the first of them, why."""
     found: list[dict[str, Any]] = []
-    wrong, first_wrong = 0, ""
-    for line in read_lines(BytesIO(text.encode("utf-8", "replace"))):
-        if len(found) >= LISTED:
-            break
-        head = HEAD.match(line.text or "")
-        if head is None or "|" not in (line.text or "")[head.end() :]:
-            wrong, first_wrong = wrong + 1, first_wrong or f"line {line.number} is no game record"
+    wrong, first_wrong, more = 0, "", 0
+    for number, line in enumerate(text.split("\n"), 1):
+        head = HEAD.match(line)
+        if not line.strip():
             continue
-        moves = (line.text or "")[head.end() :].partition("|")[0]
+        if head is None or "|" not in line[head.end() :]:
+            wrong, first_wrong = wrong + 1, first_wrong or f"line {number} is no game record"
+            continue
+        if len(found) >= LISTED:
+            more += 1
+            continue
+        moves = line[head.end() :].partition("|")[0]
         gained = earned(moves)
         slides, game = moves.count("#"), guess_game(moves, head.group(2))
-        found.append({"line": line.number, "game": game, "player": head.group(1), "score": gained, "moves": slides})
+        found.append({"line": number, "game": game, "player": head.group(1), "score": gained, "moves": slides})
     if not found:
         raise InputError(first_wrong or "the file is empty")
-    return {"games": found, "wrong": wrong}
-
-
-async def play_one(player: Player, game: str, run: Callable[[Callable[[], None]], Awaitable[None]]) -> dict[str, Any]:
-    """A game by the agent, to be looked at: whole, or as far as it comes in a few seconds."""
-    seed = secrets.randbelow(10**6)
-    state, letters = start_state(game, seed, None), []
-
-    def a_while() -> None:
-        nonlocal state
-        began = time.perf_counter()
-        while not state.over and time.perf_counter() - began < SLICE_SECONDS:
-            letters.append(LETTERS[player.choose(state)])
-            state = state.play(LETTERS.index(letters[-1]))
-
-    end = time.monotonic() + DEMO_SECONDS
-    while not state.over and time.monotonic() < end and len(letters) < MOST_MOVES:
-        await run(a_while)
-    return {"game": game, "seed": str(seed), "board": None, "actions": "".join(letters)}
-
-
-async def find_mistakes(
-    replay: Replay,
-    player: Player,
-    run: Callable[[Callable[[], None]], Awaitable[None]],
-    tell: Callable[[float], Awaitable[None]],
-) -> list[dict[str, Any]]:
-    """The moves that lost most, by the agent's own account: the best expected score minus that of the move made."""
-    found: list[dict[str, Any]] = []
-    at = 0
-
-    def a_while() -> None:
-        nonlocal at
-        began = time.perf_counter()
-        while at < len(replay.actions) and time.perf_counter() - began < SLICE_SECONDS:
-            _judge(replay, player, at, found)
-            at += 1
-
-    said = time.monotonic()
-    while at < len(replay.actions):
-        await run(a_while)
-        if time.monotonic() - said > 0.2:
-            said = time.monotonic()
-            await tell(at / len(replay.actions))
-    return sorted(found, key=lambda mistake: -mistake["loss"])[:WORST]
-
-
-def _judge(replay: Replay, player: Player, at: int, found: list[dict[str, Any]]) -> None:
-    chosen = LETTERS.index(replay.actions[at])
-    thought = player.think(replay.states[at])
-    better, made = thought.values[thought.best], thought.values[chosen]
-    if better is None or made is None or better - made <= 0:
-        return
-    found.append(
-        {"move": at, "loss": better - made, "chosen": chosen, "best": thought.best, "values": thought.values}
-    )
-    if len(found) > 20 * WORST:
-        found.sort(key=lambda mistake: -mistake["loss"])
-        del found[WORST:]
+    return {"games": found, "wrong": wrong, "first_wrong": first_wrong, "more": more}

@@ -1,17 +1,17 @@
 """The WebSocket of a visitor: questions come as {"id", "do", …}, answers go back with the same id.
 
-    play.new     game, seed?, board?         a new game, or a board that was set up
-    play.resume  game, seed, board?, actions a game brought back by its actions
-    play.move    action                      0 up, 1 right, 2 down, 3 left
-    play.undo                                one move back
-    play.read    game, board                 what this text says
-    play.ask     agent, model?               the four expected final scores
-    watch.start  game, agent, model?, seed?, speed, paused
-    watch.control speed, paused · watch.step · watch.seen frame · watch.record
-    replay.demo  game, agent, model?         a game of the agent
-    replay.mistakes  (a game, see replays.py) agent, model?
+    game.open    game, seed?, board?, actions?   a new game, a board that was set up, or a game brought back
+    game.step    game, line, action              0 up, 1 right, 2 down, 3 left
+    game.place   game, line, action, cell, now?  the same with chance by hand
+    game.read    game, board                     what this text says
+    advice       game, line, agent, model?       what each move is worth
+    judge        game, lines, actions, agent, model?   as many of these moves as can be judged in a moment
+    watch.start  game, agent, model?, seed?, actions?, speed, paused
+    watch.control speed, paused · watch.step · watch.seen frame
+    ping                                         an empty answer: the server is there
 
-Moves are answered at once; thinking happens beside them, one thought a visitor, the newest question first.
+Moves are answered at once. Advice and judging happen beside them, each in a slot of its own: of each kind one thought
+a visitor, the newest question first.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import json
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from tilesage import games
 from tilesage.app.web.fields import Form, Text, Values, Whole, parse, read
-from tilesage.app.web.forms import GAME, PLAYER, POSITION, RECORDED, SPEED, board, seed
+from tilesage.app.web.forms import GAME, PLAYED, PLAYER, POSITION, SPEED, STEP, board, seed
 from tilesage.app.web.limits import (
     ERRORS_FORGIVEN,
     MESSAGE_BYTES,
@@ -41,26 +42,40 @@ from tilesage.app.web.limits import (
     VisitorQueue,
     caller,
 )
-from tilesage.app.web.replays import Replay, find_mistakes, play_one
+from tilesage.app.web.positions import moved, placed, play_actions, start_state, told
+from tilesage.app.web.replays import Replay
 from tilesage.app.web.server_state import ServerState
-from tilesage.app.web.session import Session, position
 from tilesage.app.web.watching import Watcher
 from tilesage.core.errors import InputError
+from tilesage.games import State
 
 log = logging.getLogger("tilesage.web")
 Answer = dict[str, Any]
 SEND_SECONDS = 20.0  # a visitor who does not read for so long is gone
 
 
+@dataclass
+class Slot:
+    """The thought of one kind that a visitor waits for."""
+
+    queue: VisitorQueue
+    task: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        """A newer question takes its place, or the visitor is gone."""
+        if self.task:
+            self.task.cancel()
+
+
 class Visitor:
-    """One connection: its game, its watched game, its thought."""
+    """One connection: its watched game, its thoughts."""
 
     def __init__(self, server: ServerState, socket: WebSocket, address: str) -> None:
         self.server, self.socket = server, socket
-        self.session, self.queue, self.thought_queue = Session(), VisitorQueue(address), VisitorQueue(address)
+        self.queue = VisitorQueue(address)
+        self.slots = {what: Slot(VisitorQueue(address)) for what, command in COMMANDS.items() if command.thinks}
         self.watcher = Watcher(server.thinkers, self._send, VisitorQueue(address))
         self.sending = asyncio.Lock()
-        self.thought: asyncio.Task[None] | None = None
         self.errors = 0
 
     async def serve(self) -> None:
@@ -80,8 +95,8 @@ class Visitor:
             return
         finally:
             self.watcher.close()
-            if self.thought:
-                self.thought.cancel()
+            for slot in self.slots.values():
+                slot.stop()
 
     async def _handle(self, text: str) -> None:
         number: int | None = None
@@ -96,9 +111,9 @@ class Visitor:
             await self._send({"id": number, "error": str(nonsense)})
             return
         if command.thinks:
-            if self.thought:
-                self.thought.cancel()
-            self.thought = asyncio.create_task(self._thought(number, command, sent))
+            slot = self.slots[asked["do"]]
+            slot.stop()
+            slot.task = asyncio.create_task(self._thought(number, command, sent))
             return
         try:
             answer = await command.answer(self, read(command.form, sent))
@@ -132,54 +147,64 @@ class Visitor:
 
     # What may be asked.
 
-    async def new(self, fields: Values) -> Answer:
-        """`play.new`."""
-        game, number, start = fields["game"], fields["seed"], fields["board"]
-        return await self.server.movers.run(self.queue, lambda: self.session.open(game, number, start))
+    async def open(self, fields: Values) -> Answer:
+        """`game.open`."""
+        number = secrets.randbelow(10**6) if fields["seed"] is None else fields["seed"]
+        pool = self.server.thinkers if fields["actions"] else self.server.movers
+        asked = {**fields, "seed": number, "record": None}
+        return {"seed": str(number), **await pool.run(self.queue, lambda: Replay.of(asked).told())}
 
-    async def resume(self, fields: Values) -> Answer:
-        """`play.resume`."""
-        return await self.server.thinkers.run(self.queue, lambda: self.session.open(**fields))
+    async def step(self, fields: Values) -> Answer:
+        """`game.step`."""
+        state, action = read_line(fields, "line"), fields["action"]
+        return await self.server.movers.run(self.queue, lambda: moved(state, action, state.play(action)))
 
-    async def move(self, fields: Values) -> Answer:
-        """`play.move`."""
-        return await self.server.movers.run(self.queue, lambda: self.session.move(fields["action"]))
+    async def place(self, fields: Values) -> Answer:
+        """`game.place`."""
+        state, action, cell = read_line(fields, "line"), fields["action"], fields["cell"]
+        now = read_line(fields, "now") if fields["now"] else None
+        return await self.server.movers.run(self.queue, lambda: placed(state, action, cell, now))
 
     async def read(self, fields: Values) -> Answer:
-        """`play.read`."""
-        return position(games.get(fields["game"]).parse(fields["board"]))
+        """`game.read`."""
+        state = read_line(fields, "board")
+        return {"cells": state.cells, **told(state)}
 
-    async def undo(self, fields: Values) -> Answer:
-        """`play.undo`."""
-        return await self.server.movers.run(self.queue, self.session.undo)
-
-    async def ask(self, fields: Values) -> Answer:
-        """`play.ask`."""
-        state = self.session.state
-        if state is None or state.over:
+    async def advise(self, fields: Values) -> Answer:
+        """`advice`."""
+        state, queue = read_line(fields, "line"), self.slots["advice"].queue
+        if state.over:
             raise InputError("there is no move to advise on")
-        player = await self.server.player(self.thought_queue, state.game.name, fields)
-        thought = await self.server.thinkers.run(self.thought_queue, lambda: player.think(state))
-        return {
-            "values": thought.values,
-            "best": thought.best,
-            "legal": list(state.legal),
-            "think_ms": 1000 * thought.seconds,
-        }
+        player = await self.server.player(queue, state.game.name, fields)
+        thought = await self.server.thinkers.run(queue, lambda: player.think(state))
+        return {**thought.told(), "choices": list(state.legal)}
+
+    async def judge(self, fields: Values) -> Answer:
+        """`judge`."""
+        queue = self.slots["judge"].queue
+        replay = await self.server.thinkers.run(queue, lambda: Replay.of_lines(fields))
+        player = await self.server.player(queue, replay.game, fields)
+        return await self.server.thinkers.run(queue, lambda: replay.judge(player))
+
+    async def ping(self, fields: Values) -> Answer:
+        """`ping`."""
+        return {}
 
     async def watch(self, fields: Values) -> Answer:
         """`watch.start`."""
-        game, number = fields["game"], fields["seed"]
-        player = await self.server.player(self.watcher.queue, game, fields)
-        number = secrets.randbelow(10**6) if number is None else number
-        return self.watcher.start(game, player, number, fields["speed"], fields["paused"])
+        game, queue = fields["game"], self.watcher.queue
+        number = secrets.randbelow(10**6) if fields["seed"] is None else fields["seed"]
+        start = start_state(game, number, None)
+        states = await self.server.thinkers.run(queue, lambda: play_actions(start, fields["actions"]))
+        player = await self.server.player(queue, game, fields)
+        return self.watcher.start(states[-1], player, number, fields["speed"], fields["paused"])
 
     async def control(self, fields: Values) -> Answer:
         """`watch.control`."""
         self.watcher.control(fields["speed"], fields["paused"])
         return {}
 
-    async def step(self, fields: Values) -> Answer:
+    async def watch_step(self, fields: Values) -> Answer:
         """`watch.step`."""
         self.watcher.step()
         return {}
@@ -188,26 +213,10 @@ class Visitor:
         """`watch.seen`."""
         self.watcher.acknowledge(fields["frame"])
 
-    async def record(self, fields: Values) -> Answer:
-        """`watch.record`."""
-        return self.watcher.record()
 
-    async def demo(self, fields: Values) -> Answer:
-        """`replay.demo`."""
-        player = await self.server.player(self.thought_queue, fields["game"], fields)
-        return await play_one(player, fields["game"], lambda job: self.server.thinkers.run(self.thought_queue, job))
-
-    async def mistakes(self, fields: Values) -> Answer:
-        """`replay.mistakes`."""
-        run = self.server.thinkers.run
-        replay = await run(self.thought_queue, lambda: Replay.of(fields))
-        player = await self.server.player(self.thought_queue, replay.game, fields)
-
-        async def told(done: float) -> None:
-            await self._send({"push": "replay.progress", "done": done})
-
-        found = await find_mistakes(replay, player, lambda job: run(self.thought_queue, job), told)
-        return {"mistakes": found}
+def read_line(fields: Values, name: str) -> State:
+    """The position of this field, in the game that the message names."""
+    return games.get(fields["game"]).parse(fields[name])
 
 
 class Command(NamedTuple):
@@ -218,23 +227,23 @@ class Command(NamedTuple):
     thinks: bool = False
 
 
+MAYBE_MOVES = Text("Letters U R D L.", "", longest=MOST_MOVES)
 COMMANDS = {
-    "play.new": Command(Visitor.new, {"game": GAME, "seed": seed(None), "board": board(None)}),
-    "play.resume": Command(
-        Visitor.resume,
-        {"game": GAME, "seed": seed(), "board": board(None), "actions": Text("Letters.", longest=MOST_MOVES)},
+    "game.open": Command(
+        Visitor.open, {"game": GAME, "seed": seed(None), "board": board(None), "actions": MAYBE_MOVES}
     ),
-    "play.move": Command(Visitor.move, {"action": Whole("A direction.", high=3)}),
-    "play.undo": Command(Visitor.undo),
-    "play.read": Command(Visitor.read, POSITION),
-    "play.ask": Command(Visitor.ask, PLAYER, thinks=True),
-    "watch.start": Command(Visitor.watch, {"game": GAME, "seed": seed(None), **PLAYER, **SPEED}),
+    "game.step": Command(Visitor.step, STEP),
+    "game.place": Command(Visitor.place, {**STEP, "cell": Whole("Row by row.", high=15), "now": board(None)}),
+    "game.read": Command(Visitor.read, POSITION),
+    "advice": Command(Visitor.advise, {"game": GAME, "line": board(), **PLAYER}, thinks=True),
+    "judge": Command(Visitor.judge, {**PLAYED, **PLAYER}, thinks=True),
+    "ping": Command(Visitor.ping),
+    "watch.start": Command(
+        Visitor.watch, {"game": GAME, "seed": seed(None), "actions": MAYBE_MOVES, **PLAYER, **SPEED}
+    ),
     "watch.control": Command(Visitor.control, SPEED),
-    "watch.step": Command(Visitor.step),
+    "watch.step": Command(Visitor.watch_step),
     "watch.seen": Command(Visitor.seen, {"frame": Whole("The newest frame that was drawn.")}),
-    "watch.record": Command(Visitor.record),
-    "replay.demo": Command(Visitor.demo, {"game": GAME, **PLAYER}, thinks=True),
-    "replay.mistakes": Command(Visitor.mistakes, {**RECORDED, **PLAYER}, thinks=True),
 }
 QUESTION: Form = {"id": Whole("Of the question.", 0), "do": Text("What is asked.", among=lambda: list(COMMANDS))}
 

@@ -12,15 +12,14 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from tilesage.app.web.limits import UNSEEN_FRAMES, Gone, VisitorQueue, WorkerPool
-from tilesage.app.web.players import Player
-from tilesage.app.web.session import LETTERS, position, start_state
+from tilesage.app.web.players import Player, Thought
+from tilesage.app.web.positions import LETTERS, moved, start_state, told
 from tilesage.core.errors import InputError
-from tilesage.drawing.motions import compact, motions
 from tilesage.games import State
 
 FRAMES_A_SECOND = 30.0
@@ -39,8 +38,8 @@ class Played:
     before: State
     action: int
     after: State
-    values: list[float | None]
-    moves: int
+    thought: Thought  # about the last move
+    letters: str
     seconds: float  # spent thinking
 
 
@@ -52,8 +51,6 @@ class Watched:
     player: Player
     seed: int
     state: State
-    actions: list[str] = field(default_factory=list)
-    last: tuple[int, list[str]] | None = None  # seed and actions of the game before
     games: int = 0
     total: int = 0
 
@@ -70,14 +67,14 @@ class Watcher:
         self.recent: deque[tuple[float, int]] = deque(maxlen=64)  # (when, moves) of the frames of the last seconds
         self.task: asyncio.Task[None] | None = None
 
-    def start(self, game: str, player: Player, seed: int, speed: float, paused: bool) -> dict[str, Any]:
-        """A new game; further ones follow with the next seeds."""
-        self.watched = Watched(game, player, seed, start_state(game, seed, None))
+    def start(self, state: State, player: Player, seed: int, speed: float, paused: bool) -> dict[str, Any]:
+        """The game that this seed began, from this position on; further ones follow with the next seeds."""
+        self.watched = Watched(state.game.name, player, seed, state)
         self.steps = 0
         self.control(speed, paused)
         if self.task is None:
             self.task = asyncio.create_task(self._until_gone())
-        return {**position(self.watched.state), "seed": str(seed)}
+        return {**told(self.watched.state), "seed": str(seed)}
 
     def control(self, speed: float, paused: bool) -> None:
         """`speed` in moves a second; 0 is as fast as it goes."""
@@ -95,18 +92,6 @@ class Watcher:
         """The visitor has seen this frame: more may be sent."""
         self.seen = max(self.seen, min(frame, self.frame))
         self.wake.set()
-
-    def record(self) -> dict[str, Any]:
-        """The game on the screen, or the one before when it has just begun."""
-        now = self._now()
-        seed, actions = now.last if now.last and not now.actions else (now.seed, now.actions)
-        return {
-            "game": now.game,
-            "seed": str(seed),
-            "board": None,
-            "actions": "".join(actions),
-            "agent": now.player.spec,
-        }
 
     def close(self) -> None:
         """The visitor has left."""
@@ -139,7 +124,7 @@ class Watcher:
                 await self._failed(error)
                 continue
             if self.speed and not stepping:
-                due = max(time.monotonic(), due + played.moves / self.speed)
+                due = max(time.monotonic(), due + len(played.letters) / self.speed)
                 await asyncio.sleep(max(0.0, due - time.monotonic()))
             if now is self.watched:
                 await self._show(now, played)
@@ -163,45 +148,47 @@ class Watcher:
             await asyncio.sleep(PAUSE_AT_THE_END)
         now.games += 1
         now.total += now.state.score
-        now.last = (now.seed, now.actions)
-        now.seed, now.actions = now.seed + 1, []
+        now.seed += 1
         now.state = start_state(now.game, now.seed, None)
         if now is self.watched:
-            await self._push(now, now.state, {"motions": "", "values": None, "think_ms": 0.0, "rate": 0.0})
+            await self._push(now, {**told(now.state), "letters": "", "motions": ""})
 
     async def _show(self, now: Watched, played: Played) -> None:
         clock = time.monotonic()
-        self.recent.append((clock, played.moves))
+        self.recent.append((clock, len(played.letters)))
         span = clock - self.recent[0][0]
         counted = sum(moves for _, moves in list(self.recent)[1:])
-        last_move = {
-            "motions": compact(motions(played.before, played.action, played.after)) if played.moves == 1 else "",
-            "values": played.values,
-            "best": played.action,
-            "choices": list(played.before.legal),
-            "think_ms": 1000 * played.seconds / max(1, played.moves),
+        shown = moved(played.before, played.action, played.after)
+        if len(played.letters) > 1:
+            shown["motions"] = ""
+        per_move = {
+            "think_ms": 1000 * played.seconds / len(played.letters),
             "rate": counted / span if span > 0 else 0.0,
         }
-        await self._push(now, played.after, last_move)
+        last_move = {"action": played.action, "choices": list(played.before.legal), "letters": played.letters}
+        await self._push(now, {**played.thought.told(), **shown, **last_move, **per_move})
 
-    async def _push(self, now: Watched, state: State, more: dict[str, Any]) -> None:
+    async def _push(self, now: Watched, shown: dict[str, Any]) -> None:
         self.frame += 1
-        games, total = now.games + state.over, now.total + state.score * state.over
-        tally = {"frame": self.frame, "games": games, "mean": total / max(1, games)}
-        await self.push({"push": "watch", **position(state), **more, **tally})
+        over, score = now.state.over, now.state.score
+        games, total = now.games + over, now.total + score * over
+        tally = {"frame": self.frame, "seed": str(now.seed), "games": games, "mean": total / max(1, games)}
+        await self.push({"push": "watch", "game": now.game, **shown, **tally})
 
 
 def _play_batch(now: Watched, most: int) -> Played:
-    """Play up to `most` moves, or as many as fit in a batch; values only for the last, which is seen."""
+    """Play up to `most` moves, or as many as fit in a batch; an opinion only of the last, which is seen."""
     began = time.perf_counter()
     if most == 1:
         before = now.state
         thought = now.player.think(before)
-        now.state, actions, values = before.play(thought.best), bytes([thought.best]), thought.values
-        seconds = thought.seconds
+        now.state, actions, seconds = (
+            before.play(thought.opinion.best),
+            bytes([thought.opinion.best]),
+            thought.seconds,
+        )
     else:
         before, now.state, actions = now.player.run(now.state, most, BATCH_SECONDS)
         seconds = time.perf_counter() - began
-        values = now.player.values(before)
-    now.actions += [LETTERS[action] for action in actions]
-    return Played(before, actions[-1], now.state, values, len(actions), seconds)
+        thought = now.player.think(before)
+    return Played(before, actions[-1], now.state, thought, "".join(LETTERS[action] for action in actions), seconds)

@@ -1,5 +1,5 @@
 // The board on the screen. The server says which tile went where; this only moves, pops and shows tiles.
-import { make } from "./util.js";
+import { ARROWS, ACTIONS, compact, make } from "./util.js";
 
 const SLIDE_MS = 105;
 
@@ -9,10 +9,27 @@ export class Board {
     this.tiles = new Map(); // cell -> element
     this.cells = new Array(16).fill(0);
     this.pending = null;
-    element.replaceChildren(...this.cells.map((_, cell) => place(make("div", { class: "cell" }), cell)));
+    element.replaceChildren(...this.cells.map((_, cell) => place(make("div", { class: "cell", "data-cell": cell }), cell)));
+    this.chips = ACTIONS.map((action) => make("span", { class: `chip ${action}`, hidden: true }));
+    this.arrow = make("span", { class: "arrow", hidden: true });
+    const advice = make("div", { class: "board-advice", "aria-hidden": "true" }, this.arrow, ...this.chips);
+    element.after(advice);
   }
 
   set game(name) { this.element.dataset.palette = name; }
+
+  // The best move as an arrow, and at each other side what a move there gives away; nothing without an opinion.
+  advise(opinion, legal = []) {
+    const { best = -1, losses = [] } = opinion ?? {};
+    this.arrow.hidden = best < 0;
+    this.arrow.dataset.action = ACTIONS[best] ?? "";
+    this.chips.forEach((chip, action) => {
+      const loss = losses[action];
+      chip.hidden = !legal.includes(action) || (action !== best && typeof loss !== "number");
+      chip.classList.toggle("best", action === best);
+      chip.textContent = action === best ? ARROWS[action] : loss < 0.5 ? "±0" : `−${compact(loss)}`;
+    });
+  }
 
   // Show a position at once, reusing what is there.
   show(cells) {

@@ -1,5 +1,7 @@
 // One WebSocket to the server: questions with answers, and news that the server pushes.
 const PATIENCE = 180000; // the first use of an agent compiles it
+const PULSE = 5000; // between two signs of life that are asked of the server
+const SILENT = 12000; // without one the connection is dead, whatever the browser thinks
 
 class Link {
   constructor() {
@@ -15,11 +17,18 @@ class Link {
     this.socket = new WebSocket(`${scheme}://${location.host}/ws`);
     this.socket.onopen = () => {
       this.delay = 250;
+      this.heard = performance.now();
+      clearInterval(this.pulse);
+      this.pulse = setInterval(() => {
+        if (performance.now() - this.heard > SILENT) this.socket.close();
+        else this.send("ping");
+      }, PULSE);
       this.tell("link", true);
       for (const open of this.openers) open();
     };
     this.socket.onmessage = (event) => this.receive(JSON.parse(event.data));
     this.socket.onclose = () => {
+      clearInterval(this.pulse);
       for (const { reject } of this.waiting.values()) reject(new Error("The connection was lost; trying again."));
       this.waiting.clear();
       this.tell("link", false);
@@ -31,6 +40,7 @@ class Link {
   get open() { return this.socket?.readyState === WebSocket.OPEN; }
 
   receive(message) {
+    this.heard = performance.now();
     if (message.push) return this.tell(message.push, message);
     const asked = this.waiting.get(message.id);
     if (!asked) return;

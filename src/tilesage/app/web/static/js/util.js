@@ -1,6 +1,7 @@
 // Small things every tab uses: elements, numbers, storage, toasts, choices.
 export const ACTIONS = ["up", "right", "down", "left"];
 export const LETTERS = "URDL";
+export const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 export const ARROWS = ["↑", "→", "↓", "←"];
 
 export const $ = (id) => document.getElementById(id);
@@ -36,7 +37,7 @@ export const store = {
     } catch { return otherwise; }
   },
   set(key, value) {
-    try { localStorage.setItem(`tilesage.${key}`, JSON.stringify(value)); } catch { /* full or private */ }
+    try { localStorage.setItem(`tilesage.${key}`, JSON.stringify(value)); return true; } catch { return false; /* full or private */ }
   },
 };
 
@@ -102,7 +103,7 @@ export function fill(select, options, chosen) {
 }
 
 export const typing = (event) => event.ctrlKey || event.metaKey || event.altKey
-  || (event.target.closest && event.target.closest("input:not([type=checkbox]), textarea, select, dialog, [role=tab], [role=radio]"));
+  || (event.target.closest && event.target.closest("input:not([type=checkbox]):not([type=range]), textarea, select, dialog, [role=tab]"));
 
 export const seedOf = (input) => {
   const text = input.value.trim();
@@ -110,15 +111,13 @@ export const seedOf = (input) => {
   return text || null;
 };
 
-export function hint(box, next) {
-  box.hidden = !next;
+export function hint(tiles, next) {
+  tiles.parentElement.hidden = !next;
   if (!next) return;
-  const tiles = box.querySelector(".next-tiles");
   const key = next.join(" ");
   if (tiles.dataset.key === key) return;
   tiles.dataset.key = key;
   tiles.replaceChildren(...next.map((tile) => make("span", { class: "mini", "data-tile": tile }, String(tile))));
-  box.setAttribute("aria-label", `next tile ${next.join(" or ")}`);
 }
 
 // Says what takes so long: first that the agent thinks, then that it is being compiled. Returns what ends it.
