@@ -93,7 +93,7 @@ def test_the_ids_that_people_know():
     assert {name: IDS[name] for name in known} == {name: f"tilesage/{kind}-v0" for name, kind in known.items()}
 
 
-@pytest.mark.parametrize("kind", [one for one, _ in tilesage.environments.PAGES.values()])
+@pytest.mark.parametrize("kind", tilesage.environments.PAGES.values())
 def test_the_docstring_is_a_page(kind):
     positions = [kind.__doc__.index(f"## {heading}\n") for heading in HEADINGS]
     assert positions == sorted(positions)
@@ -272,6 +272,31 @@ def test_without_autoreset_a_game_stays_over_until_it_is_reset():
         envs.reset(options={"reset_mask": np.zeros(3, bool)})
 
 
+@pytest.mark.parametrize("name", IDS)
+def test_without_autoreset_a_truncated_game_stays_as_it_is(name):
+    envs = gymnasium.make_vec(IDS[name], num_envs=2, max_episode_steps=3, autoreset_mode="Disabled")
+    _, infos = envs.reset(seed=1)
+    for _ in range(3):
+        _, _, _, truncated, infos = envs.step(infos["action_mask"].argmax(axis=1))
+    assert truncated.all()
+    before = [envs.unwrapped.state(i) for i in range(2)]
+    _, rewards, _, truncated, infos = envs.step(infos["action_mask"].argmax(axis=1))
+    assert [envs.unwrapped.state(i) for i in range(2)] == before
+    assert (rewards.tolist(), truncated.tolist(), infos["illegal"].tolist()) == ([0, 0], [True, True], [True, True])
+
+
+def test_a_seed_is_for_those_that_are_reset():
+    envs = [gymnasium.make_vec(IDS["2048"], num_envs=3, autoreset_mode="Disabled") for _ in range(2)]
+    for one in envs:
+        one.reset(seed=1)
+    envs[0].reset(seed=9, options={"reset_mask": np.array([False, True, False])})
+    for _ in range(10):
+        for one in envs:
+            one.step(np.array([_ % 4] * 3))
+    boards = [[one.unwrapped.state(i).board for i in range(3)] for one in envs]
+    assert [mine == other for mine, other in zip(*boards)] == [True, False, True]
+
+
 def test_max_episode_steps_truncates():
     envs = gymnasium.make_vec(IDS["2048"], num_envs=2, max_episode_steps=3)
     envs.reset(seed=1)
@@ -298,7 +323,7 @@ def test_a_game_that_begins_anew_has_all_its_steps_before_it(name):
 @pytest.mark.parametrize("wrong", [{"num_envs": 0}, {"max_episode_steps": 0}])
 def test_numbers_that_make_no_sense_are_refused(wrong):
     with pytest.raises(games.InputError, match="at least 1"):
-        tilesage.environments.Game2048VectorEnv(**wrong)
+        tilesage.environments.BoardVectorEnv(**wrong)
 
 
 def test_a_reset_without_a_seed_goes_on_with_the_generator():

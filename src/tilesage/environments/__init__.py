@@ -21,13 +21,9 @@ from tilesage.environments.gym import (
     BoardEnv,
     BoardVectorEnv,
     FibonacciEnv,
-    FibonacciVectorEnv,
     Game2048Env,
-    Game2048VectorEnv,
     ThreesEnv,
     ThreesPhoneEnv,
-    ThreesPhoneVectorEnv,
-    ThreesVectorEnv,
     id_of,
 )
 
@@ -35,31 +31,22 @@ __all__ = [
     "BoardEnv",
     "BoardVectorEnv",
     "FibonacciEnv",
-    "FibonacciVectorEnv",
     "Game2048Env",
-    "Game2048VectorEnv",
     "ThreesEnv",
     "ThreesPhoneEnv",
-    "ThreesPhoneVectorEnv",
-    "ThreesVectorEnv",
     "id_of",
 ]
 
 
-def _register() -> None:
-    for game in games.names():
-        one, many = PAGES.get(game, (BoardEnv, BoardVectorEnv))
-        gymnasium.register(
-            id=id_of(game),
-            entry_point=f"tilesage.environments:{one.__name__}",
-            vector_entry_point=f"tilesage.environments:{many.__name__}",
-            kwargs={} if game in PAGES else {"game": game},
-        )
+def _register(name: str, page: type[BoardEnv], **fixed: str) -> None:
     gymnasium.register(
-        id="tilesage/Game-v0",
-        entry_point="tilesage.environments:BoardEnv",
+        id=name,
+        entry_point=f"tilesage.environments:{page.__name__}",
         vector_entry_point="tilesage.environments:BoardVectorEnv",
+        kwargs=fixed,
     )
 
 
-_register()
+for _game in games.names():
+    _register(id_of(_game), PAGES.get(_game, BoardEnv), game=_game)
+_register("tilesage/Game-v0", BoardEnv)

@@ -172,7 +172,7 @@ def _begin(game: Game) -> Callable[..., None]:
 
 @cache
 def _step(game: Game) -> Callable[..., None]:
-    """A compiled function that plays one action in every game, or starts anew those that are done."""
+    """A compiled function that plays one action in every game; those that are done stay, or start anew."""
     start, slide, spawn = game.rules.start, game.rules.slide, game.rules.spawn
     value_of_board, view = game.rules.value_of_board, _view(game)
     score_is_value = game.score_is_value
@@ -183,6 +183,9 @@ def _step(game: Game) -> Callable[..., None]:
         boards, auxes, rngs, scores, steps, done = p
         cells, extras, masks, rewards, terminated, truncated, illegal = seen
         for i in range(len(actions)):
+            if done[i] and not restart:
+                rewards[i], illegal[i] = 0.0, True
+                continue
             board, aux, rng, gained = boards[i], auxes[i], rngs[i], np.int64(0)
             fresh, stuck = restart and done[i], False
             if fresh:
@@ -241,9 +244,9 @@ class Batch:
         copied = [tuple(array.copy() for array in arrays) for arrays in (self.positions, self.seen)]
         return _restored, (self.game.name, dict(self.game.parameters), self.size, limit, *copied)
 
-    def seed(self, seed: int) -> None:
-        """Game i is seeded by (seed, i), as everywhere in this package."""
-        for i in range(self.size):
+    def seed(self, seed: int, chosen: Array | None = None) -> None:
+        """Game i, or each of the chosen ones, is seeded by (seed, i), as everywhere in this package."""
+        for i in range(self.size) if chosen is None else np.flatnonzero(chosen):
             self.positions.rngs[i] = seed_of(np.uint64(seed % 2**64), np.uint64(i))
 
     def begin(self, chosen: Array | None = None) -> None:

@@ -143,7 +143,6 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
         "render_fps": RENDER_FPS,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
-    game_name: ClassVar[str] = games.DEFAULT_GAME
 
     def __init__(
         self,
@@ -152,7 +151,7 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
         max_episode_steps: int | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         copy: bool = True,
-        game: str | None = None,
+        game: str = games.DEFAULT_GAME,
         **parameters: float,
     ):
         if num_envs < 1:
@@ -163,7 +162,7 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
         self.render_mode = _check_render_mode(render_mode)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
-        self._batch = Batch(games.get(game or self.game_name, **parameters), num_envs, max_episode_steps)
+        self._batch = Batch(games.get(game, **parameters), num_envs, max_episode_steps)
         self.single_observation_space = _observation_space(self.game)
         self.single_action_space = spaces.Discrete(4)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -179,9 +178,12 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """New episodes, in all environments or in those of `options={"reset_mask": …}`."""
         super().reset(seed=seed)
-        if seed is not None or not self._started:
+        chosen = self._chosen((options or {}).get("reset_mask"))
+        if not self._started:
             self._batch.seed(int(self.np_random.integers(2**63)) if seed is None else seed)
-        self._batch.begin(self._chosen((options or {}).get("reset_mask")))
+        elif seed is not None:
+            self._batch.seed(seed, chosen)
+        self._batch.begin(chosen)
         self._started = True
         return self._observations(), self._infos()
 
@@ -454,36 +456,12 @@ class FibonacciEnv(BoardEnv):
     game_name = "fibonacci"
 
 
-class Game2048VectorEnv(BoardVectorEnv):
-    """Many games of 2048 at once; the page is that of `Game2048Env`, the arguments those of `BoardVectorEnv`."""
-
-    game_name = "2048"
-
-
-class ThreesVectorEnv(BoardVectorEnv):
-    """Many games of Threes! at once; the page is that of `ThreesEnv`, the arguments those of `BoardVectorEnv`."""
-
-    game_name = "threes"
-
-
-class ThreesPhoneVectorEnv(BoardVectorEnv):
-    """Many games of phone Threes! at once; the page is that of `ThreesPhoneEnv`."""
-
-    game_name = "threes-phone"
-
-
-class FibonacciVectorEnv(BoardVectorEnv):
-    """Many games of 2584 at once; the page is that of `FibonacciEnv`, the arguments those of `BoardVectorEnv`."""
-
-    game_name = "fibonacci"
-
-
 # Environments with a page of their own, by game.
-PAGES: dict[str, tuple[type[BoardEnv], type[BoardVectorEnv]]] = {
-    "2048": (Game2048Env, Game2048VectorEnv),
-    "threes": (ThreesEnv, ThreesVectorEnv),
-    "threes-phone": (ThreesPhoneEnv, ThreesPhoneVectorEnv),
-    "fibonacci": (FibonacciEnv, FibonacciVectorEnv),
+PAGES: dict[str, type[BoardEnv]] = {
+    "2048": Game2048Env,
+    "threes": ThreesEnv,
+    "threes-phone": ThreesPhoneEnv,
+    "fibonacci": FibonacciEnv,
 }
 
 
