@@ -39,6 +39,7 @@ class Command:
 def run(command: Command) -> int:
     """Train, play, and show what was learnt."""
     from tilesage.evaluation.evaluate import evaluate
+    from tilesage.learning.folders import promise
     from tilesage.learning.runs import Run
     from tilesage.networks.files import load_model
     from tilesage.search.agents import make_agent
@@ -48,6 +49,7 @@ def run(command: Command) -> int:
     folder = command.out or new_folder(config)
     quiet = command.json == "-"
     say(f"learning 2048 for {command.seconds:g} s on {command.threads} threads, in {folder}", to_stderr=quiet)
+    say(promise(config), to_stderr=quiet)
     training = Run.begin(config, folder)
     watch_training(training, "2048 · one minute of learning")
     if training.stopping:

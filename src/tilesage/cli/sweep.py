@@ -56,6 +56,8 @@ class Command:
 def run(command: Command) -> int:
     """Train what is not trained yet, and tell which settings were best."""
     from tilesage.evaluation.sweep import claim, read_sweep
+    from tilesage.learning.config import TrainConfig
+    from tilesage.learning.folders import promise
 
     if command.on == "local" and command.ray_address:
         raise InputError("--ray-address goes with --on ray")
@@ -64,6 +66,7 @@ def run(command: Command) -> int:
     claim(sweep, command.grid)
     note: Callable[[str], None] = (lambda text: None) if command.quiet else partial(say, to_stderr=True)
     note(f"{len(sweep.trials)} trials, {len(sweep.waiting())} to do, in {folder}")
+    note(f"of each trial {promise(max((trial.config for trial in sweep.trials), key=TrainConfig.memory_needed))}")
     if command.on == "ray":
         from tilesage.cluster.trials import sweep_on_ray
 
