@@ -57,7 +57,7 @@ def our_round(moves: int, threads: int, seed: int, games: int) -> dict[str, floa
     def speed(wanted: int) -> float:
         done, seconds = 0, 0.0
         while done < wanted:
-            tally = trainer.advance(min(wanted - done, threads * trainer.stride), NO_LIMIT, RATE)
+            tally = trainer.advance(min(wanted - done, trainer.stride), NO_LIMIT, RATE)
             done, seconds = done + tally.moves, seconds + tally.seconds
         return done / seconds
 

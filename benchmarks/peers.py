@@ -82,7 +82,7 @@ def training_contest(peer: str, thousands: int, threads: int) -> Contest:
         while games < 1000 * thousands:
             if games < 1000:  # as above: the first thousand are not counted
                 begin, moves = time.process_time(), 0
-            tally = trainer.advance(trainer.stride * threads, 1000, 0.1)
+            tally = trainer.advance(trainer.stride, 1000, 0.1)
             games, moves = games + tally.games, moves + tally.moves
         spent = time.process_time() - begin
         trainer.close()

@@ -19,7 +19,7 @@ from tilesage.core.lazy import lazily
 
 __version__ = "0.2.0"
 
-TRAINERS |= {"cpu": "tilesage.learning.cpu:CpuTrainer", "cuda": "tilesage.gpu:make_gpu_trainer"}
+TRAINERS |= {"cpu": "tilesage.learning.batch:make_cpu_trainer", "cuda": "tilesage.gpu:make_gpu_trainer"}
 
 __getattr__ = lazily(
     __name__,

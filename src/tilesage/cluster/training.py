@@ -85,7 +85,7 @@ class Learner:
             self._push()
         tally = Tally()
         while tally.moves < moves and (not tally.moves or time.perf_counter() - begin < seconds):
-            batch = min(self.threads * self.trainer.stride, moves - tally.moves)
+            batch = min(self.trainer.stride, moves - tally.moves)
             tally.add(self.trainer.advance(batch, NO_LIMIT, rate))
         self._pull()
         changes = self.copy.collect(number)

@@ -64,11 +64,11 @@ class GpuTrainer:
 
     @property
     def stride(self) -> int:
-        """Moves at a time, a tenth of a second or so, and a hundredth of the run; a run multiplies by its threads."""
+        """Moves at a time, a tenth of a second or so, and a hundredth of the run."""
         moves = STEPS_A_LOOK * self.learner.games
         if self.config.moves:
             moves = min(moves, max(self.learner.games, self.config.moves // 100))
-        return max(1, moves // self.config.threads)
+        return moves
 
     def advance(self, moves: int, games: int, rate: float) -> Tally:
         begin, total = time.perf_counter(), Tally()

@@ -67,7 +67,7 @@ def backward(
             thread.path_boards[g, t], thread.path_auxes[g, t] = thread.board[g], thread.aux[g]
             thread.path_rewards[g, t] = np.float32(thread.gain[g])
         if n:
-            best, _ = choose_move(weights, thread, g)
+            best, _, _ = choose_move(weights, thread, g)
             if not of_states:
                 thread.path_boards[g, t] = thread.afters[g, best]
                 thread.path_auxes[g, t] = thread.auxes[g, best]

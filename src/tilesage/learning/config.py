@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 GIGABYTE = 1 << 30
 SOFTEN = "soften"  # a phase that goes on from the one before
 MOST_ENTRIES = 1 << 32  # that the CPU's loops and merged copies of a network can name
+MOST_IN_FLIGHT = 1 << 16  # a weight counts all its hits of a step in 20 bits, at most 8 a game
 MOST = 1e18  # games, moves, seconds, points: beyond all use, and safe to count with
 
 
@@ -73,7 +74,10 @@ class TrainConfig:
     seconds: float = 0.0
     """Stop after this much training time."""
     threads: int = processors()
-    """Threads that learn together on one table; 1 is reproducible bit for bit."""
+    """Threads that learn together on one table; 1 is reproducible bit for bit, more are with --exact."""
+    exact: bool = False
+    """All games in flight move against weights that stand still, then those learn: the same on any number of threads,
+    and on a GPU."""
     device: Literal["cpu", "cuda"] = "cpu"
     """Where it runs."""
     seed: int = 1
@@ -83,7 +87,7 @@ class TrainConfig:
     block: int = 1000
     """Games that make one line of the metrics (50 times as many on the GPU)."""
     flight: int = 0
-    """GPU: games in flight at once (0: 32768)."""
+    """GPU, and --exact: games in flight at once (0: 32768, on the CPU 1024)."""
     average: bool = True
     """Models hold the mean of the weights towards the end of the run, which plays better than the last ones."""
 
@@ -127,8 +131,10 @@ class TrainConfig:
         for phase in self.phase_list:
             if self.device == "cuda" and not phase.rule.gpu:
                 raise InputError(f"the GPU has no batch rule for {phase.rule.name}: leave out --device cuda")
-        if self.flight and self.device == "cpu":
-            raise InputError("--flight goes with --device cuda: on the CPU each thread plays its own games")
+        if self.flight and self.device == "cpu" and not self.exact:
+            raise InputError("--flight goes with --exact or --device cuda: else each thread plays its own games")
+        if self.exact:
+            self._check_exact()
         if not self.turned and not self.by_hint:
             raise InputError("--no-turned goes with --by-hint")
         game = self.the_game
@@ -141,6 +147,17 @@ class TrainConfig:
             raise InputError(
                 f"{game.name} begins with tiles from {given} on: --stages are for smaller ones, such as {smaller}"
             )
+
+    def _check_exact(self) -> None:
+        if self.device == "cuda":
+            raise InputError("a GPU is exact always: leave out --exact")
+        if self.of == "states" or self.direction == "backward":
+            raise InputError("--exact goes with forward learning of values of afterstates")
+        if self.flight > MOST_IN_FLIGHT:
+            raise InputError(f"--flight is at most {MOST_IN_FLIGHT} games, not {self.flight}")
+        for phase in self.phase_list:
+            if not phase.rule.gpu:
+                raise InputError(f"{phase.rule.name} has no batch rule: leave out --exact")
 
     @property
     def the_game(self) -> Game:

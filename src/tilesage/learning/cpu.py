@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
@@ -62,8 +63,6 @@ def take_in(mean: Array, weights: Array, share: np.float32) -> None:
 class CpuTrainer:
     """See `Trainer`."""
 
-    stride = 1 << 17
-
     def __init__(self, config: TrainConfig) -> None:
         check_memory(config)
         self.config = config
@@ -72,17 +71,31 @@ class CpuTrainer:
         size = self.evaluator.size
         check_entries(size)
         self._weights = fresh_weights(size, self.network, self.evaluator.entries, config.optimism)
-        history = RING if config.direction == "backward" else config.history
-        self.threads = [
-            new_thread_state(
-                self.game, self.network, history, config.seed, thread, backward=config.direction == "backward"
-            )
-            for thread in range(config.threads)
-        ]
+        self.threads = self.new_threads()
         self.pool = ThreadPoolExecutor(config.threads)
         self.done = self.averaged = 0
         self.mean: Array = np.zeros(0, np.float32)
         self.begin_phase(config.phase_list[0].rule)
+
+    def new_threads(self) -> list[ThreadState]:
+        config, backward = self.config, self.config.direction == "backward"
+        history = RING if backward else config.history
+        return [
+            new_thread_state(self.game, self.network, history, config.seed, thread, backward=backward)
+            for thread in range(config.threads)
+        ]
+
+    @property
+    def stored(self) -> list[ThreadState]:
+        """Those that a checkpoint keeps."""
+        return self.threads
+
+    @property
+    def stride(self) -> int:
+        return len(self.threads) << 17
+
+    def make_loop(self, rule: UpdateRule) -> Any:
+        return loop_for(self.config, rule)
 
     def begin_phase(self, rule: UpdateRule, soften: bool = False) -> None:
         if soften:
@@ -91,7 +104,7 @@ class CpuTrainer:
         self.rule = rule
         self.memory: Array = np.zeros(0, np.float32)  # the old one goes before the new one is taken
         self.memory = rule.new_memory(len(self._weights))
-        self.loop = loop_for(self.config, rule)
+        self.loop = self.make_loop(rule)
         self.warm_up()
 
     def count_visits(self) -> None:
@@ -110,7 +123,10 @@ class CpuTrainer:
             self._work(threads[0], rate, share, games_each)
         else:
             list(self.pool.map(lambda thread: self._work(thread, rate, share, games_each), threads))
-        tally = self._collect(threads)
+        return self.finished(self._collect(threads), begin)
+
+    def finished(self, tally: Tally, begin: float) -> Tally:
+        """What was done since `begin`, unless it diverged."""
         tally.seconds = time.perf_counter() - begin
         self.done += tally.moves
         if not tally.worst < TOO_LARGE:
@@ -166,7 +182,7 @@ class CpuTrainer:
         if self.averaged:
             found |= {"mean": self.mean, "averaged": np.array([self.averaged], np.int64)}
         left_out = "" if self.network.by_age else BY_AGE
-        for k, thread in enumerate(self.threads):
+        for k, thread in enumerate(self.stored):
             found |= {f"thread{k}.{name}": array for name, array in thread._asdict().items() if name != left_out}
         return found
 

@@ -35,7 +35,7 @@ def forward_afterstates(game: Game, network: Network, rule: UpdateRule, history:
     def turn(shared: Shared, thread: ThreadState, g: int) -> None:
         rows, weights, memory, rate, decay = shared
         n, t, ring, errors = thread.legal[g], thread.length[g], thread.ring[g], thread.errors[g]
-        best, value = choose_move(weights, thread, g)
+        best, value, _ = choose_move(weights, thread, g)
         value += np.float32(thread.gain[g])
         now = age(thread.board[g], thread.aux[g]) if by_age else NO_AGE
         if by_age and n:

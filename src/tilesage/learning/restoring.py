@@ -22,6 +22,7 @@ STAGED = ("weights", "mean")  # entries of later stages that were never learnt a
 RANGES = {
     "length": (NO_GAME, LONGEST - 2),
     "origin": (0, len(PLACES)),
+    "oldest": (0, LONGEST - 2),
     "legal": (0, CANDIDATES),
 }
 

@@ -263,7 +263,7 @@ class Run:
     def _left(self) -> tuple[int, int]:
         """Moves and games until something has to be looked at."""
         c, p = self.config, self.progress
-        moves = self.trainer.stride * c.threads
+        moves = self.trainer.stride
         if c.moves:
             moves = min(moves, c.moves - p.moves)
         games = c.block_size - p.block.games

@@ -134,7 +134,7 @@ def forward_states(game: Game, network: Network, rule: UpdateRule, history: int,
         if t != NO_GAME:
             copy_entries(thread, g, ring[t % history])
         if n:
-            best, _ = choose_move(weights, thread, g)
+            best, _, _ = choose_move(weights, thread, g)
             thread.gain[g] = thread.rewards[g, best] + play_move(thread, g, best)
         else:
             if t != NO_GAME:

@@ -66,9 +66,9 @@ class ValueOfMove(Protocol):
 
 
 class ChooseMove(Protocol):
-    """The move of slot g with the largest reward + value, and that sum; 0 if there is none."""
+    """The move of slot g with the largest reward + value, that sum (0 if there is none), and that value."""
 
-    def __call__(self, weights: Array, thread: ThreadState, g: int) -> tuple[int, np.float32]: ...
+    def __call__(self, weights: Array, thread: ThreadState, g: int) -> tuple[int, np.float32, np.float32]: ...
 
 
 class ValueOf(Protocol):
@@ -219,13 +219,14 @@ def greedy_choice(value_of_move: ValueOfMove) -> ChooseMove:
     """Choose by these values."""
 
     @compiled(inline=True)
-    def choose_move(weights: Array, thread: ThreadState, g: int) -> tuple[int, np.float32]:
-        best, value = 0, NOTHING
+    def choose_move(weights: Array, thread: ThreadState, g: int) -> tuple[int, np.float32, np.float32]:
+        best, total, value = 0, NOTHING, NONE
         for k in range(thread.legal[g]):  # no branches: which move wins cannot be foretold
-            v = value_of_move(weights, thread, g, k) + np.float32(thread.rewards[g, k])
-            best = k if v > value else best
-            value = v if v > value else value
-        return best, value if thread.legal[g] else NONE
+            v = value_of_move(weights, thread, g, k)
+            sum = v + np.float32(thread.rewards[g, k])
+            best, value = k if sum > total else best, v if sum > total else value
+            total = sum if sum > total else total
+        return best, total if thread.legal[g] else NONE, value
 
     return choose_move
 

@@ -39,6 +39,8 @@ class ThreadState(NamedTuple):
     score: Array  # [S] int64
     length: Array  # [S] int64, moves of this episode
     origin: Array  # [S] int64, tiles of the stages that the episode began with
+    oldest: Array  # [S] int64, the first of its moves that waits for its update (batch rule)
+    value: Array  # [S] float32, V of the last afterstate when it was chosen (batch rule)
 
     # its legal moves, as `find_moves` found them
     legal: Array  # [S] int64, how many
@@ -50,7 +52,7 @@ class ThreadState(NamedTuple):
 
     # positions that wait for their update
     state_entries: Array  # [S, m] uint32, entries of the position to move from (values of states)
-    ring: Array  # [S, h, m] uint32, entries of the position after move t at t modulo h
+    ring: Array  # [S, h, m] uint32, entries of the position after move t at t modulo h (batch rule: and of its age)
     errors: Array  # [S, h] float32, the errors after them
     age: Array  # [S] uint64, the place of the last afterstate's age (networks by age)
     path_boards: Array  # [S, LONGEST or 1] uint64, the whole episode, for learning backward
@@ -69,33 +71,43 @@ class ThreadState(NamedTuple):
 
 
 def new_thread_state(
-    game: Game, network: Network, history: int, seed: int, thread: int, *, backward: bool = False
+    game: Game,
+    network: Network,
+    history: int,
+    seed: int,
+    thread: int,
+    *,
+    backward: bool = False,
+    slots: int = SLOTS,
+    with_age: bool = False,
 ) -> ThreadState:
-    """Of thread number `thread`: no game has begun (`NO_GAME`)."""
+    """Of thread number `thread`: no game has begun (`NO_GAME`). `with_age`: what waits keeps its age beside it."""
     reads = network.reads
     path = LONGEST if backward else 1
     words, counts = np.uint64, np.int64
     state = ThreadState(
-        rng=np.array([seed_of(np.uint64(seed), np.uint64(1000 * thread + slot)) for slot in range(SLOTS)], words),
-        board=np.zeros(SLOTS, words),
-        aux=np.zeros(SLOTS, words),
-        gain=np.zeros(SLOTS, counts),
-        score=np.zeros(SLOTS, counts),
-        length=np.full(SLOTS, NO_GAME, counts),
-        origin=np.zeros(SLOTS, counts),
-        legal=np.zeros(SLOTS, counts),
-        afters=np.zeros((SLOTS, 8), words),
-        auxes=np.zeros((SLOTS, 8), words),
-        rewards=np.zeros((SLOTS, 8), counts),
-        seen=np.zeros((SLOTS, 8), words),
-        entries=np.zeros((SLOTS, CANDIDATES * reads), np.uint32),
-        state_entries=np.zeros((SLOTS, reads), np.uint32),
-        ring=np.zeros((SLOTS, history, reads), np.uint32),
-        errors=np.zeros((SLOTS, history), np.float32),
-        age=np.zeros(SLOTS, words),
-        path_boards=np.zeros((SLOTS, path), words),
-        path_auxes=np.zeros((SLOTS, path), words),
-        path_rewards=np.zeros((SLOTS, path), np.float32),
+        rng=np.array([seed_of(np.uint64(seed), np.uint64(1000 * thread + slot)) for slot in range(slots)], words),
+        board=np.zeros(slots, words),
+        aux=np.zeros(slots, words),
+        gain=np.zeros(slots, counts),
+        score=np.zeros(slots, counts),
+        length=np.full(slots, NO_GAME, counts),
+        origin=np.zeros(slots, counts),
+        oldest=np.zeros(slots, counts),
+        value=np.zeros(slots, np.float32),
+        legal=np.zeros(slots, counts),
+        afters=np.zeros((slots, 8), words),
+        auxes=np.zeros((slots, 8), words),
+        rewards=np.zeros((slots, 8), counts),
+        seen=np.zeros((slots, 8), words),
+        entries=np.zeros((slots, CANDIDATES * reads), np.uint32),
+        state_entries=np.zeros((slots, reads), np.uint32),
+        ring=np.zeros((slots, history, reads + with_age), np.uint32),
+        errors=np.zeros((slots, history), np.float32),
+        age=np.zeros(slots, words),
+        path_boards=np.zeros((slots, path), words),
+        path_auxes=np.zeros((slots, path), words),
+        path_rewards=np.zeros((slots, path), np.float32),
         out_boards=np.zeros(game.max_placements, words),
         out_auxes=np.zeros(game.max_placements, words),
         out_shares=np.zeros(game.max_placements, np.float64),

@@ -63,7 +63,7 @@ class Trainer(Protocol):
 
     @property
     def stride(self) -> int:
-        """Moves a thread that `advance` makes when nothing else limits it; the rate is constant within."""
+        """Moves that `advance` makes when nothing else limits it; the rate is constant within."""
 
     def advance(self, moves: int, games: int, rate: float) -> Tally:
         """Learn for about so many moves, or until so many games are finished."""
