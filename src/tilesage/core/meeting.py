@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 from llvmlite import ir
@@ -24,24 +25,28 @@ def new_meeting(threads: int) -> Array:
     return np.zeros(threads * APART, np.int64)
 
 
-if COMPILED:
+def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.gep(context.make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
 
-    def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.gep(context.make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
+
+def _operations() -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any, Any], None], Callable[[], None]]:
+    """array[index] as it is now; array[index] = value, after all that was written before; let others run."""
+    if not COMPILED:
+        return (
+            lambda array, index: array[index],
+            lambda array, index, value: array.put(index, value),
+            lambda: time.sleep(0),
+        )
 
     @intrinsic
-    def _seen(typing: Any, array: Any, index: Any) -> Any:
-        """array[index] as the memory has it now, and nothing that comes later is read before it."""
-
+    def see(typing: Any, array: Any, index: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return builder.load_atomic(_place(context, builder, signature, args), "acquire", WORD_BYTES)
 
         return types.int64(array, types.int64), generate
 
     @intrinsic
-    def _show(typing: Any, array: Any, index: Any, value: Any) -> Any:
-        """array[index] = value, after all that was written before it."""
-
+    def show(typing: Any, array: Any, index: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             builder.store_atomic(args[2], _place(context, builder, signature, args), "release", WORD_BYTES)
             return context.get_dummy_value()
@@ -49,36 +54,29 @@ if COMPILED:
         return types.void(array, types.int64, types.int64), generate
 
     @intrinsic
-    def _give_way(typing: Any) -> Any:
-        """Let another thread have the processor."""
-
+    def give_way(typing: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             kind = ir.FunctionType(ir.IntType(32), [])
-            builder.call(cgutils.get_or_insert_function(builder.module, kind, GIVE_WAY), [])  # type: ignore[no-untyped-call]
+            function = cgutils.get_or_insert_function(builder.module, kind, GIVE_WAY)  # type: ignore[no-untyped-call]
+            builder.call(function, [])
             return context.get_dummy_value()
 
         return types.void(), generate
 
-else:
+    return cast(Any, see), cast(Any, show), cast(Any, give_way)
 
-    def _seen(array: Array, index: int) -> Any:
-        return array[index]
 
-    def _show(array: Array, index: int, value: int) -> None:
-        array[index] = value
-
-    def _give_way() -> None:
-        time.sleep(0)
+see, show, give_way = _operations()
 
 
 @compiled
 def meet(met: Array, me: int) -> None:
     """Wait until all threads have come here as often as thread `me`."""
     number = met[me * APART] + 1
-    _show(met, np.int64(me * APART), np.int64(number))
+    show(met, np.int64(me * APART), np.int64(number))
     for other in range(0, len(met), APART):
         looks = 0
-        while _seen(met, np.int64(other)) < number:
+        while see(met, np.int64(other)) < number:
             looks += 1
             if looks > PATIENCE:
-                _give_way()
+                give_way()

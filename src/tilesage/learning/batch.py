@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tilesage.core.compiler import Array, compiled
+from tilesage.core.compiler import Array, Number, compiled
 from tilesage.core.meeting import meet, new_meeting
 from tilesage.games.game import Game
 from tilesage.learning.config import TrainConfig
@@ -184,7 +184,7 @@ def turn_of_afterstates(game: Game, network: Network, history: int, ahead: bool)
 
 
 @compiled
-def batch_rate(rate: np.float32, hits: int) -> np.float32:
+def batch_rate(rate: np.float32, hits: Number) -> np.float32:
     """1 − (1 − rate)^hits, by squaring: the same products on every device."""
     if hits == 1:
         return rate
@@ -198,16 +198,16 @@ def batch_rate(rate: np.float32, hits: int) -> np.float32:
 
 
 @compiled
-def mean_step(total: np.float32, rate: np.float32, hits: int) -> np.float32:
+def mean_step(total: np.float32, rate: np.float32, hits: Number) -> np.float32:
     """The mean error times the batch rate."""
     step = total * batch_rate(rate, hits)
     return step if hits == 1 else step / np.float32(hits)
 
 
 @compiled
-def add_up(weights: Array, memory: Array, remembered: np.uint64, team: Team, me: int) -> int:
+def add_up(weights: Array, memory: Array, remembered: np.uint64, team: Team, me: int) -> Number:
     """Add up the hits of the weights that thread `me` owns. Returns how many weights that are."""
-    entries, sums, used, count, hits = team.entries[me], team.sums[me], team.used[me], 0, 0
+    entries, sums, used, count, hits = team.entries[me], team.sums[me], team.used[me], np.int64(0), 0
     for source in range(len(team.hits)):
         hits += team.counts[source, me]
     bits = 6
@@ -244,9 +244,9 @@ def settle_rule(found: Evaluator, rule: UpdateRule) -> Callable[..., None]:
             i, record = np.int64(team.entries[me, place]), team.sums[me, place]
             team.sums[me, place] = NO_HITS
             hits = (record + HALF_A_HIT) >> HITS_SHIFT
-            total, hits = np.float32(np.int64(record - (hits << HITS_SHIFT))) * SIXTEENTH, np.int64(hits)
+            total, times = np.float32(np.int64(record - (hits << HITS_SHIFT))) * SIXTEENTH, np.int64(hits)
             if by_age and i >= ages:
-                weights[i] += mean_step(total, age_rate, hits) * (AGE_SHARE if rate > ZERO else ZERO)
+                weights[i] += mean_step(total, age_rate, times) * (AGE_SHARE if rate > ZERO else ZERO)
                 continue
             own_rate = rate
             if coherent:
@@ -254,7 +254,7 @@ def settle_rule(found: Evaluator, rule: UpdateRule) -> Callable[..., None]:
                 if path > ZERO:
                     own_rate = rate * (abs(error) / path)
                 memory[2 * i], memory[2 * i + 1] = error + total, path + abs(total)
-            weights[i] += mean_step(total, own_rate, hits) * share
+            weights[i] += mean_step(total, own_rate, times) * share
 
     return settle
 
