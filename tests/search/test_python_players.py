@@ -500,3 +500,14 @@ def test_the_page_offers_players_that_the_server_was_given(tmp_path: Path) -> No
 def test_a_server_is_told_at_once_of_a_player_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--port", "0", "--agent", "nowhere:play"]) == 2
     assert "there is no module nowhere here" in capsys.readouterr().err
+
+
+class Silent:
+    def choose(self):
+        return 0
+
+
+@pytest.mark.parametrize("player", [lambda: 0, lambda state, other: 0, Silent()], ids=["none", "two", "method"])
+def test_a_player_of_other_arguments_is_refused_before_the_first_game(player: object) -> None:
+    with pytest.raises(AgentError, match=r"test_python_players.py:\d+: .* a player takes one thing, the position"):
+        make_agent(player, games.get("2048"))

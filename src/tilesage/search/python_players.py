@@ -201,7 +201,15 @@ def _agent_of(player: object, game: Game, spec: str, reference: str | None) -> P
     choose, values = getattr(player, "choose", player), getattr(player, "values", None)
     if not callable(choose):
         raise InputError(f"{spec} is no player: that is a function from a position to a move, or has choose(state)")
-    return PythonAgent(spec, game, choose, values if callable(values) else None, _outside_main(reference))
+    agent = PythonAgent(spec, game, choose, values if callable(values) else None, _outside_main(reference))
+    try:
+        inspect.signature(choose).bind(None)
+    except ValueError:  # some of C say nothing about their arguments
+        return agent
+    except TypeError as error:
+        wrong = f"cannot be asked: {error}; a player takes one thing, the position: def player(state)"
+        raise AgentError(f"{agent._place(choose)} {wrong}") from None
+    return agent
 
 
 def import_player(reference: str) -> object:
