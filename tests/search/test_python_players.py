@@ -510,4 +510,4 @@ class Silent:
 @pytest.mark.parametrize("player", [lambda: 0, lambda state, other: 0, Silent()], ids=["none", "two", "method"])
 def test_a_player_of_other_arguments_is_refused_before_the_first_game(player: object) -> None:
     with pytest.raises(AgentError, match=r"test_python_players.py:\d+: .* a player takes one thing, the position"):
-        make_agent(player, games.get("2048"))
+        agent(player, "2048")
