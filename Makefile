@@ -67,6 +67,8 @@ soak: $(DEV)
 	$(BIN)/python scripts/soak/kills.py --kills 50
 	$(BIN)/python scripts/soak/flat_memory.py train --minutes 60
 	$(BIN)/python scripts/soak/flat_memory.py serve --minutes 60
+	$(BIN)/python scripts/soak/flat_memory.py watch --games 20000
+	$(BIN)/python scripts/soak/page_moves.py --moves 10000
 
 # Lines and branches of the Python that is not compiled. One test forbids files to grow, which those of the measurement must.
 coverage: NO_ROOM := tests/learning/test_crashes.py::test_files_that_may_not_grow_are_told_in_one_line
