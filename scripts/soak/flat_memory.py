@@ -126,8 +126,11 @@ async def all_watched(address: str, wanted: int, visitors: int, sample: Callable
     import websockets
 
     from tilesage import games
+    from tilesage.networks.files import built_in_names
+    from tilesage.search.agents import needs_model
 
-    casts = [(spec, name) for spec in PLAYERS_WATCHED for name in games.names()]
+    known = [(spec, name) for spec in PLAYERS_WATCHED for name in games.names()]
+    casts = [(spec, name) for spec, name in known if name in built_in_names() or not needs_model(spec)]
     begun, done, clock = itertools.count(), itertools.count(1), time.monotonic()
 
     async def visitor() -> None:

@@ -1,25 +1,29 @@
 // The Learn tab: the curves of the runs on this machine as they grow, what can be done with a run, and a form that
 // starts another. Everything is asked anew again and again, so a lost connection or a restarted server loses nothing.
-import { Chart, curveColour } from "./chart.js";
+import { Plot, axis as axisOf } from "./plot.js";
 import { $, api, compact, fill, make, number, oops, percent, segments, store, toast } from "./util.js";
 
 const SOON = 250, LATER = 1000; // milliseconds between looks: while a curve begins, and otherwise
 const AXES = [["seconds", "seconds"], ["games", "games"], ["moves", "moves"]];
 const OWN = ""; // the preset that is none
+const CURVES = ["#0f8a80", "#c2410c", "#6d28d9", "#b8860b", "#be185d", "#1d6fd8", "#4d7c0f", "#7c4a2d"];
+const CURVES_DARK = ["#4cc4b8", "#fb923c", "#b497ff", "#e5c04b", "#f472b6", "#69b1ff", "#a3d14f", "#d6a487"];
 const runs = new Map(); // name -> { points, next, told, number, chosen }
-let lab = null, chart = null, timer = null, open = false;
+let lab = null, plot = null, timer = null, open = false;
+let lines = []; // that are drawn: { name, number, points }
 let game = null, metric = "mean", axis = "seconds";
 let told = { runs: [], skipped: [], failed: {}, starting: [] };
 let table = "", choices = "", young = false;
 
 const form = () => $("train-form");
+const curveColour = (number) => (document.documentElement.dataset.theme === "dark" ? CURVES_DARK : CURVES)[number % CURVES.length];
 const gameOf = (name) => lab.games.find((known) => known.name === name) ?? lab.games[0];
 const duration = (seconds) => (seconds < 120 ? `${seconds} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`);
 const size = (bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : bytes < 1e9 ? `${Math.round(bytes / 1e6)} MB` : `${(bytes / 1e9).toFixed(1)} GB`);
 
 export function setupLearn(laboratory) {
   lab = laboratory;
-  chart = new Chart($("learn-chart"), $("learn-tip"));
+  plot = new Plot($("learn-chart"), options);
   game = store.get("learn.game", lab.games[0].name);
   metric = store.get("learn.metric", "mean");
   axis = store.get("learn.axis", "seconds");
@@ -292,15 +296,56 @@ async function remove(name) {
   } catch (error) { oops(error); }
 }
 
+const share = () => metric.startsWith("reach:");
+const written = (value) => (share() ? percent(value) : compact(value));
+
+let shape = "";
 function draw() {
-  const share = metric.startsWith("reach:");
-  const value = (point) => (share ? point.reach?.[tile()] ?? 0 : point[metric]);
-  const lines = drawn().map(([name, run]) => ({
-    name, colour: curveColour(run.number), dash: run.number >= 8,
+  const value = (point) => (share() ? point.reach?.[tile()] ?? 0 : point[metric]);
+  lines = drawn().map(([name, run]) => ({
+    name, number: run.number,
     points: run.points.map((point) => [point[axis], value(point)]).filter(([x, y]) => typeof x === "number" && typeof y === "number"),
   })).filter(({ points }) => points.length);
-  chart.show(lines, { y: share ? (v) => `${Math.round(100 * v)} %` : compact, x: compact, xName: axis, top: share ? 1 : undefined });
+  const data = lines.length ? window.uPlot.join(lines.map(({ points }) => [points.map(([x]) => x), points.map(([, y]) => y)])) : [[]];
+  const key = JSON.stringify([lines.map(({ name, number: colour }) => [name, colour]), metric, axis]);
+  if (key !== shape) {
+    shape = key;
+    plot.data = data;
+    plot.remake();
+  } else plot.show(data);
+  $("learn-chart").dataset.points = lines.reduce((sum, { points }) => sum + points.length, 0);
   $("learn-empty").hidden = lines.length > 0;
-  const said = lines.map(({ name, points }) => `${name}: ${share ? percent(points.at(-1)[1]) : number(points.at(-1)[1])} after ${number(points.at(-1)[0])} ${axis}`);
+  const said = lines.map(({ name, points }) => `${name}: ${written(points.at(-1)[1])} after ${number(points.at(-1)[0])} ${axis}`);
   $("learn-chart").setAttribute("aria-label", said.length ? `Learning curves. ${said.join("; ")}` : "No learning curve yet");
+}
+
+function options() {
+  const marks = (_, values) => values.map((mark) => (mark === null ? "" : written(mark)));
+  return {
+    legend: { show: false }, padding: [16, 18, 0, 0],
+    cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
+    scales: { x: { time: false, range: (_, low, high) => [0, high || 1] }, y: { range: (_, low, high) => [0, share() ? 1 : (high || 1) * 1.06] } },
+    axes: [axisOf({ size: 26, space: 90, label: axis, labelSize: 20, labelFont: "12px Figtree, sans-serif", labelGap: 0 }), axisOf({ size: 62, values: marks })],
+    series: [{}, ...lines.map(({ number: colour }) => ({
+      stroke: curveColour(colour), width: 2, spanGaps: true, dash: colour >= CURVES.length ? [7, 5] : undefined, points: { show: (_, i) => lines[i - 1]?.points.length < 3, size: 6 },
+    }))],
+    hooks: { setCursor: [tip] },
+  };
+}
+
+// What the curves say below the pointer: the last point before it.
+function tip(made) {
+  const { idx, left } = made.cursor, box = $("learn-tip");
+  const rows = lines.map((line, i) => {
+    let at = idx ?? -1;
+    while (at >= 0 && typeof made.data[i + 1]?.[at] !== "number") at -= 1;
+    return at < 0 ? null : make("div", {}, make("i", { "data-curve": line.number }), `${line.name}  ${written(made.data[i + 1][at])}`);
+  }).filter(Boolean);
+  box.hidden = left < 0 || !rows.length;
+  if (box.hidden) return;
+  box.replaceChildren(`${compact(made.data[0][idx])} ${axis}`, ...rows);
+  for (const mark of box.querySelectorAll("i")) mark.style.background = curveColour(Number(mark.dataset.curve));
+  const frame = $("learn-chart"), at = left + made.over.offsetLeft;
+  const beside = at + 14 + box.offsetWidth > frame.clientWidth ? at - box.offsetWidth - 14 : at + 14;
+  box.style.transform = `translate(${Math.max(4, beside)}px, 18px)`;
 }
