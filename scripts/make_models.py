@@ -1,9 +1,9 @@
 """Make the built-in models: train, keep what matters, measure, write a file of at most 6 MB.
 
-    python scripts/make_box.py 2048             ten minutes of training on two cores
-    python scripts/make_box.py 2048-walls       twelve minutes on one, and at most 1.5 MB
-    python scripts/make_box.py threes           ten minutes on two
-    python scripts/make_box.py threes-phone     twenty minutes on one, beside other work
+    python scripts/make_models.py 2048             ten minutes of training on two cores
+    python scripts/make_models.py 2048-walls       twelve minutes on one, and at most 1.5 MB
+    python scripts/make_models.py threes           ten minutes on two
+    python scripts/make_models.py threes-phone     twenty minutes on one, beside other work
 
 The run folder stays in --runs, so a second call packs again without training. With --again the built-in model is
 measured once more, and nothing else about it changes.
@@ -89,7 +89,7 @@ def main() -> None:
         strength = model.training.get("strength", {}) | measure(model, numbers, chosen.workers)
         write_training(out, {**model.training, "strength": strength})
         return
-    folder = chosen.runs / f"box-{chosen.game}"
+    folder = chosen.runs / f"model-{chosen.game}"
     if not (folder / "last.safetensors").exists():
         run = Run.begin(config, folder, every=10_000)
         run.train()
@@ -103,7 +103,7 @@ def main() -> None:
     save_model(model, out, packed=True, limit=limit, importance=importance)
     measured = measure(load_model(out), numbers, chosen.workers)
     training = {
-        "made_by": f"scripts/make_box.py {chosen.game}",
+        "made_by": f"scripts/make_models.py {chosen.game}",
         "seed": config.seed,
         "device": config.device,
         "seconds": round(model.training["seconds"]),
