@@ -6,7 +6,7 @@ kernel. What may change between steps, the rate, lies in a small array that the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from tilesage.gpu.arrange import Arrangement
 from tilesage.gpu.lesson import Lesson
 from tilesage.gpu.machine import BLOCK, LANES, bits_of, cuda, float_of, launched, stride, thread_number
 from tilesage.gpu.memory import WIDE, fill, new, zeros
-from tilesage.gpu.repeated import Repeated
+from tilesage.gpu.repeated import repeated
 from tilesage.gpu.slots import BEST, GAMES, IDLE, REPLAYS, SCORE, STATS, TILES, new_slots
 from tilesage.gpu.steps import RATE, RUNNING, SETTINGS, build
 
@@ -74,7 +74,7 @@ class Learner:
     def learn_by(self, lesson: Lesson) -> None:
         """From now on by this lesson, which may have another rule than the one before; with fresh records."""
         self.lesson = lesson
-        self.graph: Repeated | None = None
+        self.graph: Callable[[], None] | None = None
         self.kernels = build(lesson)
         self.records = self.room[: lesson.evaluator.size * lesson.words]
         self.settings = np.zeros(SETTINGS, np.float32)
@@ -100,7 +100,7 @@ class Learner:
         """Compile the kernels and record the graph; while the settings say 0, they return at once."""
         self._step()
         self.stream.synchronize()
-        self.graph = Repeated(self._many_steps, self.stream)
+        self.graph = repeated(self._many_steps, self.stream)
 
     def run(self, steps: int) -> int:
         """Every game in flight makes `steps` moves; one that ends makes none. Returns how many those would be."""

@@ -79,15 +79,9 @@ if SIMULATED:
 
     info_of = word_of
 
-    def _tree(q: Any) -> Any:
-        return ((q[0] + q[1]) + (q[2] + q[3])) + ((q[4] + q[5]) + (q[6] + q[7]))
-
     def sum_lanes(value: Any) -> Any:
-        return _tree(_all_eight(value))
-
-    def sum_lanes_4(a: Any, b: Any, c: Any, d: Any) -> Any:
-        everyone = _all_eight((a, b, c, d))
-        return tuple(_tree([lane[k] for lane in everyone]) for k in range(4))
+        q = _all_eight(value)
+        return ((q[0] + q[1]) + (q[2] + q[3])) + ((q[4] + q[5]) + (q[6] + q[7]))
 
     def load_if(array: Array, index: np.uint64, wanted: int) -> Any:
         return array[index] if wanted else np.float32(0)
@@ -144,10 +138,6 @@ else:
         value += cuda.shfl_xor_sync(EVERY_LANE, value, 2)
         value += cuda.shfl_xor_sync(EVERY_LANE, value, 4)
         return value
-
-    @device
-    def sum_lanes_4(a: Any, b: Any, c: Any, d: Any) -> Any:
-        return sum_lanes(a), sum_lanes(b), sum_lanes(c), sum_lanes(d)
 
     def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
         data = context.make_array(array_type)(context, builder, value=array).data

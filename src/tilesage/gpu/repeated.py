@@ -9,29 +9,24 @@ from typing import Any
 from tilesage.gpu.machine import SIMULATED
 
 
-class Repeated:
-    """A piece of work on a stream, recorded once and replayed at the cost of one launch."""
+def repeated(work: Callable[[], None], stream: Any) -> Callable[[], None]:
+    """A piece of work on a stream, as a function that does it once more. It does not keep `work` alive."""
+    if SIMULATED:
+        return work
+    driver: Any = importlib.import_module("cuda.bindings.driver")
 
-    def __init__(self, work: Callable[[], None], stream: Any) -> None:
-        if SIMULATED:
-            self.work = work
-            return
-        driver: Any = importlib.import_module("cuda.bindings.driver")
-
-        self.driver, self.stream = driver, driver.CUstream(int(stream.handle))
-        mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-        self._checked(driver.cuStreamBeginCapture(self.stream, mode))
-        work()
-        (self.graph,) = self._checked(driver.cuStreamEndCapture(self.stream))
-        (self.executable,) = self._checked(driver.cuGraphInstantiate(self.graph, 0))
-
-    def _checked(self, answer: Any) -> Any:
+    def checked(answer: Any) -> Any:
         if int(answer[0]) != 0:
             raise RuntimeError(f"CUDA says {answer[0]!s}")
         return answer[1:]
 
-    def __call__(self) -> None:
-        if SIMULATED:
-            self.work()
-        else:
-            self._checked(self.driver.cuGraphLaunch(self.executable, self.stream))
+    there = driver.CUstream(int(stream.handle))
+    checked(driver.cuStreamBeginCapture(there, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
+    work()
+    (graph,) = checked(driver.cuStreamEndCapture(there))
+    (executable,) = checked(driver.cuGraphInstantiate(graph, 0))
+
+    def replay() -> None:
+        checked(driver.cuGraphLaunch(executable, there))
+
+    return replay

@@ -65,7 +65,7 @@ from tilesage.gpu.lists import (
 from tilesage.gpu.machine import BLOCK, SIMULATED, cuda, device, int32, int64, launched, stride, thread_number
 from tilesage.gpu.memory import check_room, free_memory, new
 from tilesage.gpu.play import NO_GAME, Boards, GpuPlayer, itself, whole_games
-from tilesage.gpu.repeated import Repeated
+from tilesage.gpu.repeated import repeated
 from tilesage.search.expectimax import MOVES, among_best, best_of, likeliest, position_key
 from tilesage.search.game_2048.endgames import Endgames, leave, make_overrule, turned_action
 from tilesage.search.game_2048.practice import Part
@@ -373,10 +373,10 @@ class GpuSearcher(GpuPlayer):
             search.prepare(at.numbers.size)
         step()  # compiles
         self.stream.synchronize()
-        repeated = Repeated(steps, self.stream)
+        many_steps = repeated(steps, self.stream)
 
         def make_moves() -> None:
-            repeated()
+            many_steps()
             self.stream.synchronize()
             if any(search.counts.copy_to_host()[PARTS] > 2 * at.numbers.size for search in self.searches):
                 raise InputError(

@@ -133,8 +133,8 @@ def build(evaluator: Evaluator, coherence: bool = False) -> Tables:
     patterns, promoted = patterns_of(evaluator), _promoted(evaluator)
     read, read_promoted = _reading(patterns, load_if), _reading(patterns, promoted or load_if)
     collect_all = _in_groups(patterns, lambda others, pattern: _collect_one(others, pattern, stride, promoted))
-    share, settle_one = np.float32(1 / evaluator.reads), _settle_tc if coherence else _settle_td
-    settle_all = _in_groups(patterns, lambda others, pattern: settle_one(others, pattern, share))
+    share = np.float32(1 / evaluator.reads)
+    settle_all = _in_groups(patterns, lambda others, pattern: _settle_one(others, pattern, share, coherence))
     staged = promoted is not None
 
     @device
@@ -265,40 +265,27 @@ def _collect_one(others: Link, pattern: Pattern, stride: Word, promoted: Link | 
     return collect
 
 
-def _settle_td(others: Link, pattern: Pattern, share: Any) -> Link:
-    entry, bit = pattern.entry, pattern.bit
-
-    @device
-    def settle(weights: Array, records: Array, offset: Word, board: Word, owned: int, rate: Any) -> Any:
-        place, mine, record = offset + entry(board), owned & bit, ZERO
-        if mine:
-            record = records[place]
-        others(weights, records, offset, board, owned, rate)
-        if mine:
-            records[place] = ZERO
-            hits, total = taken_apart(record)
-            cuda.atomic.add(weights, place, batch_step(total, rate, hits) * share)
-        return NO_BITS
-
-    return settle
-
-
-def _settle_tc(others: Link, pattern: Pattern, share: Any) -> Link:
+def _settle_one(others: Link, pattern: Pattern, share: Any, coherence: bool) -> Link:
+    """Clear an owned record and move its weight by TD, or by TC: then the rate is that of E and A, which grow."""
     entry, bit = pattern.entry, pattern.bit
 
     @device
     def settle(weights: Array, records: Array, offset: Word, board: Word, owned: int, rate: Any) -> Any:
         place, mine, record, memory = offset + entry(board), owned & bit, ZERO, ZERO
         if mine:
-            record, memory = load_pair(records, place * TWO)
+            record, memory = load_pair(records, place * TWO) if coherence else (records[place], ZERO)
         others(weights, records, offset, board, owned, rate)
         if mine:
             hits, total = taken_apart(record)
-            error, absolute = float_of(memory), float_of(memory >> HIGH_HALF)
-            coherence = abs(error) / absolute if absolute > NOTHING else WHOLE
-            memory = bits_of(error + total) | (bits_of(absolute + abs(total)) << HIGH_HALF)
-            store_pair(records, place * TWO, ZERO, memory)
-            cuda.atomic.add(weights, place, batch_step(total, rate * coherence, hits) * share)
+            own_rate = rate
+            if coherence:
+                error, absolute = float_of(memory), float_of(memory >> HIGH_HALF)
+                own_rate = rate * (abs(error) / absolute if absolute > NOTHING else WHOLE)
+                memory = bits_of(error + total) | (bits_of(absolute + abs(total)) << HIGH_HALF)
+                store_pair(records, place * TWO, ZERO, memory)
+            else:
+                records[place] = ZERO
+            cuda.atomic.add(weights, place, batch_step(total, own_rate, hits) * share)
         return NO_BITS
 
     return settle

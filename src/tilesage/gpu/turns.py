@@ -35,7 +35,6 @@ from tilesage.gpu.machine import (
     info_of,
     int32,
     sum_lanes,
-    sum_lanes_4,
     times,
     word_of,
 )
@@ -78,14 +77,14 @@ def best_move(lesson: Lesson) -> Callable[..., Any]:
         boards, auxes, infos = exchange(see(after, after_aux)), exchange(after_aux), exchange(info)
         b0, b1, b2, b3 = word_of(boards, 0), word_of(boards, 1), word_of(boards, 2), word_of(boards, 3)
         i0, i1, i2, i3 = info_of(infos, 0), info_of(infos, 1), info_of(infos, 2), info_of(infos, 3)
-        v0, v1, v2, v3 = sum_lanes_4(
-            worth(weights, b0, aux_seen(auxes, 0), lane, i0 & LEGAL),
-            worth(weights, b1, aux_seen(auxes, 1), lane, i1 & LEGAL),
-            worth(weights, b2, aux_seen(auxes, 2), lane, i2 & LEGAL),
-            worth(weights, b3, aux_seen(auxes, 3), lane, i3 & LEGAL),
-        )
-        best = better((NOTHING, NOTHING, ZERO, int32(0), int32(-1)), v0, b0, i0, 0)
-        best = better(better(better(best, v1, b1, i1, 1), v2, b2, i2, 2), v3, b3, i3, 3)
+        w0 = worth(weights, b0, aux_seen(auxes, 0), lane, i0 & LEGAL)
+        w1 = worth(weights, b1, aux_seen(auxes, 1), lane, i1 & LEGAL)
+        w2 = worth(weights, b2, aux_seen(auxes, 2), lane, i2 & LEGAL)
+        w3 = worth(weights, b3, aux_seen(auxes, 3), lane, i3 & LEGAL)
+        best = better((NOTHING, NOTHING, ZERO, int32(0), int32(-1)), sum_lanes(w0), b0, i0, 0)
+        best = better(best, sum_lanes(w1), b1, i1, 1)
+        best = better(best, sum_lanes(w2), b2, i2, 2)
+        best = better(best, sum_lanes(w3), b3, i3, 3)
         total, value, seen, reward, which = best
         lane_of_it = max(which, int32(0))
         real, real_aux = seen, word_of(auxes, lane_of_it)
