@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 
 from tilesage import games
 from tilesage.app.web.connections import ImpatientProtocol
-from tilesage.app.web.fields import Form, Schema, Text, Values, Whole, parse, read
+from tilesage.app.web.fields import Form, Schema, Values, parse, read, text, whole
 from tilesage.app.web.forms import (
     HINT_TOLD,
     LIST,
@@ -202,8 +202,8 @@ def changing(what: Callable[[Trainings, Values], Values]) -> Handler:
 
 SAVED: Form = {
     **PLAYED,
-    "kind": Text("What to make of it.", among=lambda: list(KINDS)),
-    "theme": Text("Of the picture.", palette.THEMES[0], among=lambda: list(palette.THEMES)),
+    "kind": text("What to make of it.", among=lambda: list(KINDS)),
+    "theme": text("Of the picture.", palette.THEMES[0], among=lambda: list(palette.THEMES)),
 }
 NAMED = an_object("name", name=WORDS)
 POSTED = (400, 403, 408, 413, 422)
@@ -220,7 +220,7 @@ ADDRESSES = (
         "List the games of a records file",
         records_listed,
         an_object("games wrong first_wrong more"),
-        {"text": Text("The file.", longest=RECORDS_BYTES)},
+        {"text": text("The file.", longest=RECORDS_BYTES)},
         "POST",
         RECORDS_BYTES + BODY_BYTES,
         THOUGHT,
@@ -256,7 +256,7 @@ ADDRESSES = (
         "The learning curve of a run, from byte after on",
         run_metrics,
         an_object("points next restarted", points=LIST, next=WHOLE),
-        {**RUN, "after": Whole("A byte of metrics.jsonl.", 0)},
+        {**RUN, "after": whole("A byte of metrics.jsonl.", 0)},
         wrong=(403, 404, 422),
     ),
     Address("/api/trainings", "Start a training", changing(Trainings.start), NAMED, TRAINING, "POST", wrong=POSTED),

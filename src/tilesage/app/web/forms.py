@@ -3,48 +3,48 @@
 from __future__ import annotations
 
 from tilesage import games
-from tilesage.app.web.fields import SENT, Field, Flag, Form, Number, Schema, Text, Whole
+from tilesage.app.web.fields import SENT, Form, Schema, flag, number, text, whole
 from tilesage.app.web.limits import BOARD_CHARACTERS, MOST_MOVES, RECORDS_BYTES
 from tilesage.games.board import ACTIONS
 
 SEEDS = 2**63
 EXAMPLE = "2 4 8 16 0 0 2 4 0 0 0 2 0 0 0 0"
-GAME = Text("A game.", among=games.names)
+GAME = text("A game.", among=games.names)
 
 
-def board(otherwise: object = SENT) -> Field:
+def board(otherwise: object = SENT) -> Schema:
     """A position as a text."""
     about = "A position: sixteen tile numbers, or four rows of indices; in Threes! also hint=1."
-    return Text(about, otherwise, EXAMPLE, longest=BOARD_CHARACTERS)
+    return text(about, otherwise, EXAMPLE, longest=BOARD_CHARACTERS)
 
 
-def seed(otherwise: object = SENT) -> Field:
+def seed(otherwise: object = SENT) -> Schema:
     """A seed of chance."""
-    return Whole("The seed of chance.", otherwise, 1, high=SEEDS - 1)
+    return whole("The seed of chance.", otherwise, 1, high=SEEDS - 1)
 
 
 PLAYER: Form = {
-    "agent": Text(
+    "agent": text(
         "best, greedy, expectimax:2, expectimax:200ms, mcts:400, rollouts:100 …", "best", "best", longest=40
     ),
-    "model": Text("A name of /api/models; empty for the built-in one of the game.", "", longest=200),
+    "model": text("A name of /api/models; empty for the built-in one of the game.", "", longest=200),
 }
 POSITION: Form = {"game": GAME, "board": board()}
 RECORDED: Form = {
-    "record": Text("One line of a records file; or else game, seed, board and actions.", None, longest=RECORDS_BYTES),
-    "game": Text("A game.", None, among=games.names),
+    "record": text("One line of a records file; or else game, seed, board and actions.", None, longest=RECORDS_BYTES),
+    "game": text("A game.", None, among=games.names),
     "seed": seed(0),
     "board": board(None),
-    "actions": Text("Letters U R D L from the start that the seed gives.", None, "LDLD", longest=MOST_MOVES),
+    "actions": text("Letters U R D L from the start that the seed gives.", None, "LDLD", longest=MOST_MOVES),
 }
-MOVES = Text("Letters U R D L.", longest=MOST_MOVES)
-STEP: Form = {"game": GAME, "line": board(), "action": Whole("0 up, 1 right, 2 down, 3 left.", high=3)}
+MOVES = text("Letters U R D L.", longest=MOST_MOVES)
+STEP: Form = {"game": GAME, "line": board(), "action": whole("0 up, 1 right, 2 down, 3 left.", high=3)}
 PLAYED: Form = {
     "game": GAME,
-    "lines": Text("The positions of a game, one a line.", longest=RECORDS_BYTES),
+    "lines": text("The positions of a game, one a line.", longest=RECORDS_BYTES),
     "actions": MOVES,
 }
-SPEED: Form = {"speed": Number("Moves a second; 0 is as fast as it goes.", high=1000), "paused": Flag()}
+SPEED: Form = {"speed": number("Moves a second; 0 is as fast as it goes.", high=1000), "paused": flag()}
 
 
 def an_object(required: str, **properties: Schema) -> Schema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tilesage.app.web.fields import SENT, Form, Schema
+from tilesage.app.web.fields import Form, Schema, described
 from tilesage.app.web.forms import ERROR_TOLD, an_object
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ ABOUT = "Advice, replays and learning curves of 2048-like games. Boards are writ
 
 def body_of(form: Form) -> Schema:
     """The JSON object that a form takes."""
-    required = " ".join(name for name, field in form.items() if field.otherwise is SENT)
-    return an_object(required, **{name: field.described() for name, field in form.items()})
+    required = " ".join(name for name, field in form.items() if "default" not in field)
+    return an_object(required, **{name: described(field) for name, field in form.items()})
 
 
 def _parameters(path: str, form: Form) -> list[Schema]:
@@ -35,7 +35,7 @@ def _parameters(path: str, form: Form) -> list[Schema]:
     for name, field in form.items():
         inside = f"{{{name}}}" in path
         place = {"in": "path", "required": True} if inside else {"in": "query"}
-        found.append({"name": name, **place, "schema": field.schema()})
+        found.append({"name": name, **place, "schema": field})
     return found
 
 

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from tilesage import games
-from tilesage.app.web.fields import Form, Text, Values, Whole, parse, read
+from tilesage.app.web.fields import Form, Values, parse, read, text, whole
 from tilesage.app.web.forms import GAME, PLAYED, PLAYER, POSITION, SPEED, STEP, board, seed
 from tilesage.app.web.limits import (
     ERRORS_FORGIVEN,
@@ -227,13 +227,13 @@ class Command(NamedTuple):
     thinks: bool = False
 
 
-MAYBE_MOVES = Text("Letters U R D L.", "", longest=MOST_MOVES)
+MAYBE_MOVES = text("Letters U R D L.", "", longest=MOST_MOVES)
 COMMANDS = {
     "game.open": Command(
         Visitor.open, {"game": GAME, "seed": seed(None), "board": board(None), "actions": MAYBE_MOVES}
     ),
     "game.step": Command(Visitor.step, STEP),
-    "game.place": Command(Visitor.place, {**STEP, "cell": Whole("Row by row.", high=15), "now": board(None)}),
+    "game.place": Command(Visitor.place, {**STEP, "cell": whole("Row by row.", high=15), "now": board(None)}),
     "game.read": Command(Visitor.read, POSITION),
     "advice": Command(Visitor.advise, {"game": GAME, "line": board(), **PLAYER}, thinks=True),
     "judge": Command(Visitor.judge, {**PLAYED, **PLAYER}, thinks=True),
@@ -243,9 +243,9 @@ COMMANDS = {
     ),
     "watch.control": Command(Visitor.control, SPEED),
     "watch.step": Command(Visitor.watch_step),
-    "watch.seen": Command(Visitor.seen, {"frame": Whole("The newest frame that was drawn.")}),
+    "watch.seen": Command(Visitor.seen, {"frame": whole("The newest frame that was drawn.")}),
 }
-QUESTION: Form = {"id": Whole("Of the question.", 0), "do": Text("What is asked.", among=lambda: list(COMMANDS))}
+QUESTION: Form = {"id": whole("Of the question.", 0), "do": text("What is asked.", among=lambda: list(COMMANDS))}
 
 
 async def socket(websocket: WebSocket) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tilesage import games
-from tilesage.app.web.fields import SENT, Field, Flag, Form, Number, Text, Values, Whole
+from tilesage.app.web.fields import Form, Schema, Values, flag, number, text, whole
 from tilesage.app.web.forms import SEEDS
 from tilesage.app.web.library import Library
 from tilesage.app.web.players import check_agent
@@ -41,44 +41,44 @@ PLAIN = TrainConfig()
 NETWORK = "[A-Za-z0-9+,]{1,60}"
 
 
-def _tiles(about: str, otherwise: str) -> Field:
-    return Text(about, otherwise, "8192", longest=40, pattern="[0-9, ]*")
+def _tiles(about: str, otherwise: str) -> Schema:
+    return text(about, otherwise, "8192", longest=40, pattern="[0-9, ]*")
 
 
-RUN: Form = {"name": Text("The name of a run.", example="first", longest=255)}
+RUN: Form = {"name": text("The name of a run.", example="first", longest=255)}
 TRAINING: Form = {
-    "name": Text(
+    "name": text(
         "a name is made of letters, digits, - and _, such as first-run",
         example="first-run",
         longest=40,
         pattern="[A-Za-z0-9][A-Za-z0-9_-]{0,39}",
     ),
-    "game": Text("A game.", games.DEFAULT_GAME, among=games.names),
-    "network": Text(
+    "game": text("A game.", games.DEFAULT_GAME, among=games.names),
+    "network": text(
         f"one of {', '.join(NAMES)}, or patterns such as 012345,456789", PLAIN.network, "4x6", pattern=NETWORK
     ),
-    "rule": Text("The rule of learning.", PLAIN.rule, among=registry.names),
-    "rate": Text("A rate, or a schedule such as 0.5>0.01.", PLAIN.rate, "1", pattern="[0-9.,@>e-]*"),
-    "phases": Text("rule:rate:share, one after another.", PLAIN.phases, longest=200, pattern="[a-z0-9.,:@>-]*"),
-    "decay": Number("λ of TD(λ) and TC(λ).", PLAIN.decay, 0.5),
-    "optimism": Number("What every position is worth before anything is learnt.", PLAIN.optimism, high=1e9),
+    "rule": text("The rule of learning.", PLAIN.rule, among=registry.names),
+    "rate": text("A rate, or a schedule such as 0.5>0.01.", PLAIN.rate, "1", pattern="[0-9.,@>e-]*"),
+    "phases": text("rule:rate:share, one after another.", PLAIN.phases, longest=200, pattern="[a-z0-9.,:@>-]*"),
+    "decay": number("λ of TD(λ) and TC(λ).", PLAIN.decay, 0.5),
+    "optimism": number("What every position is worth before anything is learnt.", PLAIN.optimism, high=1e9),
     "stages": _tiles("tiles such as 8192,16384, from which on other tables are learnt", PLAIN.stages),
-    "start": Text("Where games begin.", PLAIN.start, among=lambda: ["fresh", "ahead"]),
+    "start": text("Where games begin.", PLAIN.start, among=lambda: ["fresh", "ahead"]),
     "fold": _tiles("a tile such as 8192, from which on boards are seen at a smaller scale", PLAIN.fold),
-    "by_age": Flag("What is usual so far into a game is learnt apart."),
-    "by_hint": Flag("Threes!: other tables for each hint."),
-    "turned": Flag("With by_hint: boards are turned so that the slide goes left.", PLAIN.turned),
-    "direction": Text(
+    "by_age": flag("What is usual so far into a game is learnt apart."),
+    "by_hint": flag("Threes!: other tables for each hint."),
+    "turned": flag("With by_hint: boards are turned so that the slide goes left.", PLAIN.turned),
+    "direction": text(
         "forward, or from the end of each game.", PLAIN.direction, among=lambda: ["forward", "backward"]
     ),
-    "seconds": Whole("How long.", 60, 60, low=1, high=LONGEST),
-    "threads": Whole("Threads that learn together.", 1, 2, low=1, high=64),
-    "seed": Whole("The seed of chance.", PLAIN.seed, 1, high=SEEDS - 1),
+    "seconds": whole("How long.", 60, 60, low=1, high=LONGEST),
+    "threads": whole("Threads that learn together.", 1, 2, low=1, high=64),
+    "seed": whole("The seed of chance.", PLAIN.seed, 1, high=SEEDS - 1),
 }
 EVALUATION_OF: Form = {
     **RUN,
-    "agent": Text("Who plays with the run's model.", "greedy", "greedy", longest=40),
-    "games": Whole("How many games.", 100, 100, low=1, high=100_000),
+    "agent": text("Who plays with the run's model.", "greedy", "greedy", longest=40),
+    "games": whole("How many games.", 100, 100, low=1, high=100_000),
 }
 
 
@@ -252,7 +252,7 @@ def offers() -> dict[str, Any]:
         "networks": {name: {"about": NOTES[name], "disk": promise(TrainConfig(network=name))} for name in NAMES},
         "rules": registry.names(),
         "threads": processors(),
-        "plain": {name: field.otherwise for name, field in TRAINING.items() if field.otherwise is not SENT},
+        "plain": {name: field["default"] for name, field in TRAINING.items() if "default" in field},
         "presets": [
             {**asdict(row), "disk": promise(TrainConfig(game=game, **row.settings))}
             for game in games.names()
