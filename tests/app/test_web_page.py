@@ -697,6 +697,7 @@ def test_axe_finds_nothing(browser: Any, address: str, scheme: str) -> None:
     for _ in range(3):
         page.keyboard.press("ArrowLeft")
         page.keyboard.press("ArrowDown")
+    page.wait_for_timeout(1000)  # until the last of them is made
     page.select_option("#agent", "greedy")
     expect(page.locator("#bars .bar.best")).to_have_count(1)
     page.click("#judge")

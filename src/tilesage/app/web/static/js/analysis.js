@@ -122,13 +122,19 @@ function summary(told) {
   return `Accuracy ${(100 * accuracy).toFixed(1)} % · ${counts.map(([kind, count]) => `${number(count)} ${count === 1 ? kind : PLURAL[kind]}`).join(" · ")}`;
 }
 
+// What was chosen below the board is seen on it.
+function inView() {
+  $("board").focus({ preventScroll: true });
+  $("board").scrollIntoView({ block: "nearest" });
+}
+
 let listed = "";
 function list(found, path) {
   const key = JSON.stringify([state.tab, now()?.id, found?.map(({ from, to, loss }) => [from, to, Math.round(loss)])]);
   const items = $("incidents");
   if (key !== listed) {
     listed = key;
-    items.replaceChildren(...(found ?? []).map((one) => make("button", { class: "item", "data-move": one.worst, onclick: () => { jump(one.worst); $("board").focus({ preventScroll: true }); } },
+    items.replaceChildren(...(found ?? []).map((one) => make("button", { class: "item", "data-move": one.worst, onclick: () => { jump(one.worst); inView(); } },
       make("span", {}, number(one.worst)), make("span", {}, `${one.kind}: ${ARROWS[path[one.worst].next.action]}, better ${ARROWS[path[one.worst].judged.best]}${one.count > 1 ? ` (${one.count} moves)` : ""}`), make("span", { class: "loss" }, `−${number(one.loss)}`))));
     if (found && !found.length) items.append(make("p", { class: "empty" }, "No mistakes: nothing was given away."));
   }
@@ -141,7 +147,7 @@ function variations(game) {
   $("variation-list").replaceChildren(...tried.slice(-SHOWN).reverse().map((node) => {
     let length = 1;
     for (let end = node; end.next; end = end.next) length++;
-    return make("button", { class: "item", onclick: () => go(node) }, make("span", {}, number(node.parent.ply)), make("span", {}, `${ARROWS[node.action]} ${ACTIONS[node.action]}${node.byHand ? ", chance by hand" : ""}`), make("span", {}, `${length} move${length > 1 ? "s" : ""}`));
+    return make("button", { class: "item", onclick: () => { go(node); inView(); } }, make("span", {}, number(node.parent.ply)), make("span", {}, `${ARROWS[node.action]} ${ACTIONS[node.action]}${node.byHand ? ", chance by hand" : ""}`), make("span", {}, `${length} move${length > 1 ? "s" : ""}`));
   }));
 }
 

@@ -1,6 +1,6 @@
 // A game as a file or a link.
 import { oops, $, copy, toast, LETTERS } from "./util.js";
-import { now, state } from "./state.js";
+import { now, on, state } from "./state.js";
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const LONGEST_LINK = 8000;
@@ -38,6 +38,7 @@ export function linkTo(game) {
 
 export function setupFiles() {
   $("copy-link").addEventListener("click", () => { if (now()) copy(linkTo(now()), "Link copied."); });
+  on(["node", "tab"], () => { for (const id of ["copy-link", "save-record", "save-gif", "save-png", "play-on"]) $(id).disabled = !state.node; });
   for (const kind of ["record", "gif", "png"]) $(`save-${kind}`).addEventListener("click", () => save(kind).catch(oops));
 }
 
@@ -57,5 +58,5 @@ async function save(kind) {
     link.download = `${game.game}-${game.view(nodes[nodes.length - 1]).score}.${kind === "record" ? "txt" : kind}`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-  } finally { button.disabled = state.tab === "learn"; }
+  } finally { button.disabled = false; }
 }

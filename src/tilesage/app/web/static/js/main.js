@@ -151,6 +151,7 @@ async function analyse() {
   if (!game || game.nodes.length < 2) return toast("Make a move first.");
   const copy = { ...game.kept(), id: newId(), kind: "replay", title: "Your game" };
   openTab("replay");
+  scrollTo(0, 0);
   await openKept(copy).then(touched, oops);
 }
 

@@ -19,7 +19,6 @@ function draw(changed) {
   const { node } = state;
   const empty = !game || !node;
   $("replay-empty").hidden = state.tab !== "replay" || !empty;
-  document.body.classList.toggle("no-game", empty);
   if (state.tab === "learn") return;
   if (empty) { board.show(new Array(16).fill(0)); shown = null; over(null); return; }
   const view = game.view(node);
