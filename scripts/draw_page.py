@@ -23,66 +23,71 @@ from tilesage import agent, game
 
 PATIENCE = 600_000  # milliseconds: a player may compile first, and a 32768 takes its time
 DESK = {"viewport": {"width": 1240, "height": 840}, "device_scale_factor": 1.5}
+WIDE = {"viewport": {"width": 1720, "height": 960}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "has_touch": True, "is_mobile": True}
 LIGHT, DARK = {"color_scheme": "light"}, {"color_scheme": "dark"}
 BOARD = "2 4 0 2 8 16 4 0 64 32 128 256 16384 8192 2048 512 score=365812"
 KEYS = ("ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft")
 MOVES = 90  # of the game on the phone
 FASTEST = "7"
-LARGEST_IS = "tile => Number(document.getElementById('watch-largest').textContent.replaceAll(',', '')) >= tile"
+LARGEST_IS = "tile => Number(document.getElementById('second').textContent.replaceAll(',', '')) >= tile"
 
 
 def ask(page: Page) -> None:
     """Ask the chosen agent, twice: the first answer may have had to be compiled."""
     for _ in range(2):
-        page.click("#play-ask")
-        expect(page.locator("#play-bars .bar.best")).to_have_count(1)
-        expect(page.locator("#play-ask")).to_be_enabled()
+        page.click("#ask")
+        expect(page.locator("#bars .bar.best")).to_have_count(1)
         page.wait_for_timeout(1000)
 
 
 def play(page: Page) -> None:
-    page.click("#play-edit")
+    page.click("#edit")
     page.fill("#editor-text", BOARD)
     page.click("#editor-use")
+    expect(page.locator("#score")).to_have_text("365,812")
     ask(page)
+    page.evaluate("scrollTo(0, 0)")
 
 
 def phone(page: Page) -> None:
-    page.click('#play-games [data-value="threes"]')
-    expect(page.locator("#play-board")).to_have_attribute("data-palette", "threes")
-    page.fill("#play-seed", "2")
-    page.click("#play-seed-form button")
+    page.click('#games [data-value="threes"]')
+    expect(page.locator("#board")).to_have_attribute("data-palette", "threes")
+    page.fill("#seed", "2")
+    page.click("#seed-form button")
     player, state = agent("greedy", "threes"), game("threes").new(seed=2)
     while state.moves < MOVES:
         action = player.choose(state)
         state = state.play(action)
         page.keyboard.press(KEYS[action])
-        expect(page.locator("#play-moves")).to_have_text(str(state.moves))
+        expect(page.locator("#moves")).to_have_text(str(state.moves))
+    ask(page)
     page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
 
 
 def watch(page: Page) -> None:
     """The built-in player, just after it has made a 32768; it may take a few games."""
-    page.locator("#watch-speed").fill(FASTEST)
+    page.locator("#speed").fill(FASTEST)
     page.click("#watch-play")
     page.wait_for_function(LARGEST_IS, arg=32768)
     page.click("#watch-play")
 
 
 def replay(page: Page) -> None:
-    """A game of the built-in greedy player, and the moves that lost most by the account of a search."""
+    """A game of the built-in greedy player, analysed by a search."""
     page.click("#tab-watch")
-    page.select_option("#watch-agent", "greedy")
-    page.locator("#watch-speed").fill(FASTEST)
+    page.select_option("#agent", "greedy")
+    page.locator("#speed").fill(FASTEST)
     page.click("#watch-play")
-    page.wait_for_function(LARGEST_IS, arg=4096)
+    page.wait_for_function(LARGEST_IS, arg=8192)
     page.click("#watch-play")
-    page.click("#watch-to-replay")
-    page.wait_for_selector("#panel-replay:not([hidden])")
-    page.select_option("#replay-agent", "expectimax:2")
-    page.click("#replay-mistakes")
-    page.locator("#replay-mistake-list .item").first.click()
+    page.click("#watch-analyse")
+    expect(page.locator("#crumb")).to_contain_text("greedy")
+    page.select_option("#agent", "expectimax:2")
+    page.click("#judge")
+    expect(page.locator("#judge")).to_have_text("Analyse")
+    expect(page.locator("#here")).to_contain_text("better")
+    ask(page)
 
 
 def learn(page: Page) -> None:
@@ -92,7 +97,7 @@ def learn(page: Page) -> None:
 PICTURES: dict[str, tuple[str, dict[str, Any], Callable[[Page], None]]] = {
     "play": ("#play", DESK | LIGHT, play),
     "watch": ("#watch", DESK | DARK, watch),
-    "replay": ("#replay", DESK | LIGHT, replay),
+    "replay": ("#replay", WIDE | LIGHT, replay),
     "learn": ("#learn", DESK | LIGHT, learn),
     "phone": ("#play", PHONE | DARK, phone),
 }
