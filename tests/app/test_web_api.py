@@ -212,16 +212,16 @@ def trainings(tmp_path: Path) -> Iterator[Trainings]:
 
 
 def test_a_training_outlives_its_server_and_is_stopped_by_the_next(trainings: Trainings) -> None:
-    assert trainings.start(wanted("one")) == {"name": "one"}
+    assert trainings.change(Trainings.start, wanted("one")) == {"name": "one"}
     with pytest.raises(InputError, match="a run called one already"):
-        trainings.start(wanted("one"))
+        trainings.change(Trainings.start, wanted("one"))
     settled(trainings, "one")
     trainings.close()
     following = Trainings(trainings.settings, trainings.library)
     settled(following, "one")
     with pytest.raises(InputError, match="one is at work"):
-        following.delete({"name": "one"})
-    following.stop({"name": "one"})
+        following.change(Trainings.delete, {"name": "one"})
+    following.change(Trainings.stop, {"name": "one"})
     run = ended(following, "one")
     following.close()
     assert run["state"] == "stopped"
@@ -234,31 +234,31 @@ def test_a_training_of_the_command_is_seen_and_stopped(trainings: Trainings, tmp
     words = ["train", "--network", "tiny", "--seconds", "600", "--threads", "1", "--out", str(tmp_path / "runs/mine")]
     with subprocess.Popen([sys.executable, "-m", "tilesage", *words, "--quiet"]) as command:
         settled(trainings, "mine")
-        trainings.stop({"name": "mine"})
+        trainings.change(Trainings.stop, {"name": "mine"})
         assert command.wait(60) in (0, 130)
     assert ended(trainings, "mine")["state"] == "stopped"
 
 
 def test_a_run_is_evaluated_and_deleted(trainings: Trainings, tmp_path: Path) -> None:
-    trainings.start(wanted("short", seconds=1))
+    trainings.change(Trainings.start, wanted("short", seconds=1))
     assert ended(trainings, "short")["state"] == "done"
-    trainings.evaluate({"name": "short", "agent": "greedy", "games": 20})
+    trainings.change(Trainings.evaluate, {"name": "short", "agent": "greedy", "games": 20})
     settled(trainings, "short", "playing")
     evaluation = ended(trainings, "short")["evaluation"]
     assert (evaluation["games"], evaluation["agent"]) == (20, "greedy")
     assert evaluation["mean"] > 500
-    assert trainings.delete({"name": "short"}) == {"name": "short"}
+    assert trainings.change(Trainings.delete, {"name": "short"}) == {"name": "short"}
     assert list((tmp_path / "runs").iterdir()) == []
 
 
 def test_a_training_that_is_refused_says_why_and_leaves_its_name_free(trainings: Trainings, tmp_path: Path) -> None:
     too_large = wanted("large", network="8x7", stages="1024,2048,4096,8192,16384,32768")
-    trainings.start(too_large)
+    trainings.change(Trainings.start, too_large)
     assert "memory" in ended(trainings, "large")["large"]
     assert list((tmp_path / "runs").iterdir()) == []
-    trainings.delete({"name": "large"})
+    trainings.change(Trainings.delete, {"name": "large"})
     assert trainings.told()["failed"] == {}
-    trainings.start(wanted("large", seconds=1))
+    trainings.change(Trainings.start, wanted("large", seconds=1))
     ended(trainings, "large")
 
 
@@ -281,7 +281,7 @@ def test_a_training_that_makes_no_sense_is_refused_at_once(
     trainings: Trainings, wrong: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InputError, match=re.escape(said)):
-        trainings.start(wanted("mine", **wrong) if "name" not in wrong else wanted(**wrong))
+        trainings.change(Trainings.start, wanted("mine", **wrong) if "name" not in wrong else wanted(**wrong))
     assert trainings.jobs == {}
 
 

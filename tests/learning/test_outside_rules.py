@@ -125,7 +125,7 @@ def test_a_visitor_of_the_page_makes_nothing_be_imported(here):
     trainings = Trainings(Settings(runs=here / "runs"), Library(Settings(runs=here / "runs")))
     assert trainings.choices()["rules"] == ["tc", "td"]
     with pytest.raises(InputError, match="rule"):
-        trainings.start(read(TRAINING, {"name": "mine", "rule": NAME}))
+        trainings.change(Trainings.start, read(TRAINING, {"name": "mine", "rule": NAME}))
     assert "my_rules" not in sys.modules
 
 

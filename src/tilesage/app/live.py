@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.live import Live
 
+from tilesage import games
 from tilesage.app.analysis import Judged, accuracy, incidents
 from tilesage.app.keyboard import Keyboard
 from tilesage.core.errors import InputError
@@ -52,40 +53,32 @@ class Adviser:
         return opinion_of(self.agent, state, self.agent.think(state, self.memory))
 
 
-@dataclass
 class Screen:
     """The whole terminal, drawn again and again, not more often than the eye can follow; the last scene stays."""
 
-    console: Console = field(default_factory=Console)
-    _live: Live | None = None
-    _drawn: float = 0.0
-    _scene: Scene | None = None
+    def __init__(self) -> None:
+        self.console = Console()
+        self.live = Live(console=self.console, auto_refresh=False, screen=True)
+        self.drawn, self.scene = 0.0, Scene(games.get(games.DEFAULT_GAME).new(0))
 
     def __enter__(self) -> Screen:
-        self._live = Live(console=self.console, auto_refresh=False, screen=True)
-        self._live.__enter__()
+        self.live.start()
         with contextlib.suppress(ValueError, AttributeError):  # not in the main thread, or no such signal here
-            signal.signal(signal.SIGWINCH, self._resized)
+            signal.signal(signal.SIGWINCH, lambda *_: self.show(self.scene))
         return self
 
     def __exit__(self, *error: Any) -> None:
         with contextlib.suppress(ValueError, AttributeError):
             signal.signal(signal.SIGWINCH, signal.SIG_DFL)
-        if self._live:
-            self._live.__exit__(*error)
-        if self._scene:
-            self.console.print(draw(self._scene.but(keys=""), self.console))
-
-    def _resized(self, *_: Any) -> None:
-        if self._scene:
-            self.show(self._scene)
+        self.live.stop()
+        self.console.print(draw(self.scene.but(keys=""), self.console))
 
     def show(self, scene: Scene, at_once: bool = True) -> None:
         """Draw the scene; unless `at_once`, only if the last one has been there for a moment."""
-        now, self._scene = time.monotonic(), scene
-        if self._live and (at_once or now - self._drawn >= FRAME):
-            self._live.update(draw(scene, self.console), refresh=True)
-            self._drawn = now
+        now, self.scene = time.monotonic(), scene
+        if at_once or now - self.drawn >= FRAME:
+            self.live.update(draw(scene, self.console), refresh=True)
+            self.drawn = now
 
 
 # --- watching -----------------------------------------------------------------------------------------------------

@@ -41,7 +41,6 @@ from tilesage.app.web.limits import (
     MESSAGE_BYTES,
     RECORDS_BYTES,
     Busy,
-    Refused,
     TooLong,
     caller,
 )
@@ -189,13 +188,11 @@ async def run_metrics(server: ServerState, fields: Values, caller_is: str) -> Va
     return await asyncio.to_thread(lambda: read_metrics(server.library.run(fields["name"]), fields["after"]))
 
 
-def changing(what: Callable[[Trainings, Values], Values]) -> Handler:
-    """What answers with a change of the runs, where visitors may make any."""
+def changing(what: Callable[[Trainings, Values], None]) -> Handler:
+    """What answers with a change of the runs."""
 
     async def answer(server: ServerState, fields: Values, caller_is: str) -> Values:
-        if not server.settings.most_trainings:
-            raise Refused("this server shows trainings and lets nobody start, stop or delete them")
-        return await asyncio.to_thread(what, server.trainings, fields)
+        return await asyncio.to_thread(server.trainings.change, what, fields)
 
     return answer
 

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,7 @@ from tilesage import games
 from tilesage.app.web.fields import Form, Schema, Values, flag, number, text, whole
 from tilesage.app.web.forms import SEEDS
 from tilesage.app.web.library import Library
+from tilesage.app.web.limits import Refused
 from tilesage.app.web.players import check_agent
 from tilesage.app.web.settings import Settings
 from tilesage.core.errors import InputError
@@ -105,7 +107,7 @@ class Trainings:
         self.failed: dict[str, str] = {}
         self.stopping: set[str] = set()
         self.spare: Job | None = None  # a learner that waits for its task
-        self.lock = threading.RLock()
+        self.lock = threading.Lock()
 
     def choices(self) -> dict[str, Any]:
         """What the form of the page offers."""
@@ -133,23 +135,28 @@ class Trainings:
             return "playing"
         return "done" if run["done"] >= 1 else "stopped"
 
-    def start(self, fields: Values) -> dict[str, Any]:
-        """Start the training of the form."""
-        name = fields.pop("name")
-        words = self._checked(fields)
+    def change(self, what: Callable[[Trainings, Values], None], fields: Values) -> Values:
+        """Start, evaluate, stop or delete the run that the fields name, where visitors may change anything."""
+        if not self.settings.most_trainings:
+            raise Refused("this server shows trainings and lets nobody start, stop or delete them")
         with self.lock:
             self._count()
-            running = [run for task, run in self.jobs if task == "train"]
-            if len(running) >= self.settings.most_trainings:
-                raise InputError(f"a training is running already ({', '.join(running)}): stop it first")
-            if name in running or is_run(self.settings.runs / name):
-                raise InputError(f"there is a run called {name} already: choose another name")
-            try:
-                self.settings.runs.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise InputError(f"the folder of the runs cannot be made: {error.strerror}") from None
-            self._give("train", name, self.settings.runs / name, settings=words)
-        return {"name": name}
+            what(self, fields)
+        return {"name": fields["name"]}
+
+    def start(self, fields: Values) -> None:
+        """Start the training of the form."""
+        name, running = fields["name"], [run for task, run in self.jobs if task == "train"]
+        words = self._checked({setting: value for setting, value in fields.items() if setting != "name"})
+        if len(running) >= self.settings.most_trainings:
+            raise InputError(f"a training is running already ({', '.join(running)}): stop it first")
+        if name in running or is_run(self.settings.runs / name):
+            raise InputError(f"there is a run called {name} already: choose another name")
+        try:
+            self.settings.runs.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"the folder of the runs cannot be made: {error.strerror}") from None
+        self._give("train", name, self.settings.runs / name, settings=words)
 
     def _checked(self, settings: Values) -> Values:
         """The settings, if they make a training; no rule is imported for a visitor."""
@@ -164,49 +171,42 @@ class Trainings:
             raise InputError(str(mistake).replace("--", "")) from None
         return settings
 
-    def evaluate(self, fields: Values) -> dict[str, Any]:
+    def evaluate(self, fields: Values) -> None:
         """Let the model of a run play, one run at a time."""
         run, agent = self.library.run(fields["name"]), check_agent(fields["agent"], self.settings.think_seconds)
-        with self.lock:
-            self._count()
-            if any(task == "evaluate" for task, _ in self.jobs):
-                raise InputError("an evaluation is running already: wait for it, or stop it")
-            words = {"agent": agent, "games": fields["games"], "threads": processors()}
-            self._give("evaluate", run.name, run.folder, **words)
-        return {"name": run.name}
+        if any(task == "evaluate" for task, _ in self.jobs):
+            raise InputError("an evaluation is running already: wait for it, or stop it")
+        self._give("evaluate", run.name, run.folder, agent=agent, games=fields["games"], threads=processors())
 
-    def stop(self, fields: Values) -> dict[str, Any]:
+    def stop(self, fields: Values) -> None:
         """Interrupt whatever is at work on a run, wherever it was started: a training saves everything."""
         name = fields["name"]
-        with self.lock:
-            self._count()
-            numbers = {job.process.pid for (_, run), job in self.jobs.items() if run == name}
-            if not numbers:
-                numbers = {number for number in (owner_of(self.library.run(name).folder),) if number}
-            if not numbers:
-                raise InputError(f"nothing is at work on {name}")
-            for number in numbers:
-                _interrupt(number)
-            self.stopping.add(name)
-        return {"name": name}
+        at_work = [job.process.pid for (_, run), job in self.jobs.items() if run == name]
+        if not at_work and (owner := owner_of(self.library.run(name).folder)):
+            at_work.append(owner)
+        if not at_work:
+            raise InputError(f"nothing is at work on {name}")
+        for process in at_work:
+            try:
+                os.kill(process, signal.SIGINT)
+            except ProcessLookupError:
+                continue
+            except PermissionError:
+                raise InputError("another user of this machine started it: only they can stop it") from None
+        self.stopping.add(name)
 
-    def delete(self, fields: Values) -> dict[str, Any]:
+    def delete(self, fields: Values) -> None:
         """Remove a run with all its files, unless something is at work on it; or the trace of one that failed."""
         name = fields["name"]
-        with self.lock:
-            self._count()
-            if any(run == name for _, run in self.jobs):
-                raise InputError(f"{name} is at work: stop it first")
-            if self.failed.pop(name, None) and not (self.settings.runs / name).exists():
-                return {"name": name}
-            folder = self.library.run(name).folder
-            try:
-                delete(folder)
-            except OSError as error:
-                raise InputError(f"{name} cannot be deleted: {error.strerror}") from None
-            except InputError:
-                raise InputError(f"{name} is at work: stop it first") from None
-        return {"name": name}
+        if self.failed.pop(name, None) and not (self.settings.runs / name).exists():
+            return
+        folder = self.library.run(name).folder
+        if owner_of(folder) or any(run == name for _, run in self.jobs):
+            raise InputError(f"{name} is at work: stop it first")
+        try:
+            delete(folder)
+        except OSError as error:
+            raise InputError(f"{name} cannot be deleted: {error.strerror}") from None
 
     def close(self) -> None:
         """End the learner that was never asked; the others go on, and the log says so."""
@@ -259,15 +259,6 @@ def offers() -> dict[str, Any]:
             for row in presets(game)
         ],
     }
-
-
-def _interrupt(number: int) -> None:
-    try:
-        os.kill(number, signal.SIGINT)
-    except ProcessLookupError:
-        return
-    except PermissionError:
-        raise InputError("another user of this machine started it: only they can stop it") from None
 
 
 def _launched() -> Job:
