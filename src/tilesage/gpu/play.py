@@ -90,12 +90,8 @@ def itself(board: np.uint64, aux: np.uint64) -> tuple[np.uint64, np.uint64]:
 @cache
 def greedy_kernel(lesson: Lesson, seen: Callable[..., Any] | None) -> Any:
     """The kernel of a greedy player. `seen(board, aux)` is the position that it looks at, if not the real one."""
-    slide, value_of, (deal, move), see = (
-        lesson.game.rules.slide,
-        after_value(lesson),
-        whole_games(lesson.game),
-        seen or itself,
-    )
+    slide, value_of, see = lesson.game.rules.slide, after_value(lesson), seen or itself
+    deal, move = whole_games(lesson.game)
 
     @device
     def greedy(weights: Array, rows: Array, board: np.uint64, aux: np.uint64) -> Any:

@@ -3,7 +3,8 @@
 The weights lie alone and dense, because choosing moves reads nothing else. Beside them every weight has a record, one
 64-bit word for TD and two for temporal coherence:
 
-    word 0   hits of this step in the upper 20 bits, the sum of their errors in sixteenths in the lower 44
+    word 0   hits of this step in the upper 20 bits, the sum of their errors in sixteenths in the lower 44, as in
+             learning/batch.py
     word 1   E in the lower half, A in the upper half (float32)
 
 Errors are collected by integer additions, so their order does not matter and a seed gives the same weights every
@@ -41,6 +42,7 @@ from tilesage.gpu.machine import (
     times,
     uint64,
 )
+from tilesage.learning.batch import HALF, HALF_A_HIT, HIT, HITS_SHIFT, SIXTEEN, SIXTEENTH
 from tilesage.learning.rules import AGE_RATE, AGE_SHARE
 from tilesage.networks.ntuple import Evaluator
 
@@ -48,9 +50,7 @@ Link = Callable[..., Any]
 Word: TypeAlias = np.uint64
 
 ZERO, ONE, TWO, HIGH_HALF = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(32)
-HIT, HITS_SHIFT, HALF_A_HIT = np.uint64(1 << 44), np.uint64(44), np.uint64(1 << 43)
-NOTHING, WHOLE, HALF = np.float32(0), np.float32(1), np.float32(0.5)
-SIXTEEN, SIXTEENTH = np.float32(16), np.float32(1 / 16)
+NOTHING, WHOLE = np.float32(0), np.float32(1)
 NO_BITS = np.int32(0)
 MOST_PATTERNS = 32
 AT_ONCE = 8  # patterns whose loads fit into the registers

@@ -38,7 +38,7 @@ AHEAD = 2  # games whose entries are on their way from memory
 LANES = 8  # partial sums of a value, in the order of the GPU
 
 ZERO, ONE, SIXTEEN, SIXTEENTH, HALF = (np.float32(x) for x in (0, 1, 16, 1 / 16, 0.5))
-HIT, HITS_SHIFT, HALF_A_HIT = np.uint64(1 << 44), np.uint64(44), np.uint64(1 << 43)  # as in gpu/tables.py
+HIT, HITS_SHIFT, HALF_A_HIT = np.uint64(1 << 44), np.uint64(44), np.uint64(1 << 43)  # on the GPU, too
 HIGH_HALF, LOW_WORD, NO_HITS, NO_AGE = np.uint64(32), np.uint64(0xFFFF_FFFF), np.uint64(0), np.uint64(0)
 SCATTER, LINE_BITS = np.uint32(0x9E37_79B1), np.uint32(4)  # 2^32 / golden ratio; 16 entries share a line
 
