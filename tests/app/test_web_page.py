@@ -255,6 +255,30 @@ def test_chance_by_hand_puts_the_tile_where_a_cell_is_clicked(visit: Visit) -> N
     visit.expect_board(next(one for one in boards if one != first))
 
 
+@pytest.mark.skipif("TILESAGE_SOAK" not in os.environ, reason="long: TILESAGE_SOAK=10000 asks for that many")
+def test_thousands_of_moves_through_the_page_are_the_engines(visit: Visit) -> None:
+    made, seed = 0, 100
+    while made < int(os.environ["TILESAGE_SOAK"]):
+        page, state, letters, random = visit.start("2048", seed), games.get("2048").new(seed), "", Random(seed)
+        while not state.over:
+            letters += LETTERS[random.choice(state.legal)]
+            state = state.play(LETTERS.index(letters[-1]))
+        page.evaluate(
+            """async ([keys]) => {
+              const moves = document.getElementById("moves");
+              for (const [i, key] of keys.entries()) {
+                document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+                const shown = () => moves.textContent.replace(",", "") === String(i + 1);
+                while (!shown()) await new Promise((then) => setTimeout(then, 1));
+              }
+            }""",
+            [[KEYS[letter] for letter in letters]],
+        )
+        visit.expect_board(state.cells)
+        expect(page.locator("#score")).to_have_text(f"{state.score:,}")
+        made, seed = made + len(letters), seed + 1
+
+
 # --- nothing is lost ----------------------------------------------------------------------------------------------
 
 
@@ -634,7 +658,8 @@ def test_every_tab_fits_every_screen_and_the_board_stays_where_it_is(
 ) -> None:
     width, height = size
     touch = {"has_touch": True, "is_mobile": True} if min(size) < 800 and width < 1200 else {}
-    visit = Visit(browser, address, viewport={"width": width, "height": height}, **touch)
+    scheme = "dark" if width % 3 else "light"
+    visit = Visit(browser, address, viewport={"width": width, "height": height}, color_scheme=scheme, **touch)
     page, boxes = visit.open(), []
     for tab in ("play", "watch", "replay", "learn"):
         page.click(f"#tab-{tab}")

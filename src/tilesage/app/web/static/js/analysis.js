@@ -58,8 +58,8 @@ async function judge() {
     }
     if (!path.some(({ judged }) => judged)) throw new Error("This agent has no figures for the moves: choose another one.");
     const first = incidents(path)[0];
-    if (first) go(path[first.worst]);
-    say(first ? "The worst move is on the board." : "No mistakes were found.");
+    if (first && state.tab === "replay") go(path[first.worst]);
+    say(first ? `The worst move is number ${first.worst}.` : "No mistakes were found.");
   } catch (error) { if (mine === run) oops(error); } finally { if (mine === run) { set({ judging: false }); $("judge-note").textContent = ""; tell("judged"); } }
 }
 
