@@ -100,8 +100,10 @@ def owner_of(folder: Path) -> int | None:
 
 def slim(folder: Path) -> None:
     """Keep of the last checkpoint its model alone; the run cannot go on after that."""
+    new = folder / f".{LAST}.slim"  # Windows replaces no file that is mapped
     with held(folder):
-        _write_model_of(folder / LAST, folder / LAST)
+        _write_model_of(folder / LAST, new)
+        new.replace(folder / LAST)
 
 
 def _write_model_of(checkpoint: Path, path: Path) -> None:
@@ -198,7 +200,7 @@ class Folder:
         last, best = self.path / LAST, self.path / BEST
         _check_sound(last, stored[name], metadata["unlearnt"] == "1")
         if self.log is not None:
-            metrics.sync(self.log)  # its lines are not to be behind the checkpoint, even if the power fails
+            os.fsync(self.log.fileno())  # its lines are not to be behind the checkpoint, even if the power fails
         if not is_best and not best.exists():
             _write_model_of(last, best)
         write_tensors(last, stored, metadata)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -104,8 +103,3 @@ def write_lines(file: IO[str], lines: Iterable[Line]) -> None:
     """Each on a line of its own, for other processes to see."""
     file.writelines(json.dumps(line) + "\n" for line in lines)
     file.flush()
-
-
-def sync(file: IO[str]) -> None:
-    """All lines are on the disk, also if the power fails."""
-    os.fsync(file.fileno())

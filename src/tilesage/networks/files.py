@@ -199,10 +199,10 @@ def metadata_of(model: Model) -> dict[str, str]:
 
 def write_training(path: Path, training: Mapping[str, Any]) -> Path:
     """Change what a model says about its training; its weights stay as they are, byte by byte."""
-    opened = Tensors.open(path, FORMAT)
-    stored = {name: opened.stored(name) for name in opened}
-    write_tensors(path, stored, {**opened.metadata, "training": json.dumps(dict(training))})
-    return path
+    opened, new = Tensors.open(path, FORMAT), path.with_name(f".{path.name}.new")
+    metadata = {**opened.metadata, "training": json.dumps(dict(training))}
+    write_tensors(new, {name: opened.stored(name) for name in opened}, metadata)
+    return new.replace(path)  # Windows replaces no file that is mapped
 
 
 def load_model(source: os.PathLike[str] | str | None = None, game: Game | str | None = None) -> Model:
