@@ -52,8 +52,8 @@ class Afterstate:
     def outcomes(self) -> list[tuple[float, State]]:
         """Every position that chance may make of this, with its probability."""
         game, found = self.before.game, []
-        boards, auxes, shares = _room(game.max_placements)
-        _, draws, draw_shares = _room(game.max_draws)
+        boards, auxes, shares = outcome_room(game.max_placements)
+        _, draws, draw_shares = outcome_room(game.max_draws)
         for i in range(game.rules.placements(self.board, self.aux, boards, auxes, shares)):
             board = np.uint64(boards[i])
             gained = self.reward + _placed_value(game, self.board, board)
@@ -179,7 +179,8 @@ def text_of(game: Game, board: np.uint64, aux: np.uint64) -> str:
     return " ".join([rows, *(f"{name}={value}" for name, value in fields.items())])
 
 
-def _room(size: int) -> tuple[Array, Array, Array]:
+def outcome_room(size: int) -> tuple[Array, Array, Array]:
+    """Room for the boards, auxes and probabilities of so many chance outcomes."""
     return np.zeros(size, np.uint64), np.zeros(size, np.uint64), np.zeros(size, np.float64)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from tilesage.core.compiler import Array, compiled
 from tilesage.games.board import NIBBLE, Board
 from tilesage.games.game import Game
+from tilesage.games.state import outcome_room
 
 if TYPE_CHECKING:
     from tilesage.networks.files import Model
@@ -138,8 +139,3 @@ def make_placed_value(game: Game) -> Callable[..., Any]:
         return worth[np.int64(landed & NIBBLE)]
 
     return placed_value
-
-
-def outcome_room(size: Any) -> tuple[Array, Array, Array]:
-    """Room for the boards, auxes and probabilities of chance outcomes."""
-    return np.zeros(size, np.uint64), np.zeros(size, np.uint64), np.zeros(size)
