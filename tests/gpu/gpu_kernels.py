@@ -665,6 +665,19 @@ def test_the_model_holds_what_was_learnt_last(monkeypatch: pytest.MonkeyPatch) -
     assert np.array_equal(trainer.learner.host_weights(), mean)
 
 
+def test_the_model_in_the_folder_holds_what_was_learnt_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilesage.gpu.trainer.STEPS_A_LOOK", 4)
+    settings = replace(SETTINGS, moves=6 * GAMES_A_BLOCK, stages="8")
+    run = Run.begin(settings, tmp_path / "run")
+    run.train()
+    assert np.array_equal(load_model(tmp_path / "run").weights, run.trainer.weights())
+    whole = Run.begin(replace(settings, moves=11 * GAMES_A_BLOCK), None)
+    whole.train()
+    again = Run.resume(tmp_path / "run", moves=11 * GAMES_A_BLOCK)
+    again.train()
+    assert np.array_equal(again.trainer.weights(), whole.trainer.weights())
+
+
 def wrong_number(state: dict[str, Any]) -> None:
     state["weights"][7] = np.inf
 

@@ -18,14 +18,17 @@ from tilesage.learning.restoring import check_positions, checked
 GAMES = "games."
 
 
-def check_state(learner: Learner, stored: Mapping[str, Array]) -> None:
+def check_state(learner: Learner, stored: Mapping[str, Array], steps_a_look: int) -> None:
     """Raises an InputError unless `stored` can take the place of what this learner holds."""
     e, lesson = learner.lesson.evaluator, learner.lesson
     ours: dict[str, tuple[tuple[int, ...], type]] = {"weights": ((e.size,), np.float32), "done": ((3,), np.int64)}
     if lesson.coherence:
         ours["memory"] = (2 * e.size,), np.float32
-    if stored["done"].size and stored["done"].ravel()[-1]:
+    _, steps, looks = stored["done"]
+    if looks:
         ours["mean"] = (e.size,), np.float32
+    if looks and steps % steps_a_look:
+        ours["looked"] = (e.size,), np.float32
     expected = {name: np.broadcast_to(kind(), shape) for name, (shape, kind) in ours.items()}  # takes no memory
     expected |= {f"{GAMES}{name}": array for name, array in learner.host_games().items()}
     for _ in checked(expected, stored, slice(e.tables_size >> len(e.network.stages), e.tables_size)):

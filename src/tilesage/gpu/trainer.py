@@ -131,7 +131,9 @@ class GpuTrainer:
         if learner.lesson.coherence:
             found["memory"] = learner.host_memory()
         if learner.averaged:
-            found["mean"] = learner.host_average()
+            found["mean"] = learner.host_average(self.part)  # the model
+        if learner.averaged and self.part:
+            found["looked"] = learner.host_average()  # the mean of all looks, from which learning goes on
         return found | {f"games.{name}": array for name, array in learner.host_games().items()}
 
     def restore(self, state: Mapping[str, Array]) -> None:
@@ -140,13 +142,13 @@ class GpuTrainer:
         rule = from_array(state["rule"])
         if rule.name != self.rule.name:
             self.begin_phase(rule)
-        check_state(self.learner, state)
+        check_state(self.learner, state, STEPS_A_LOOK)
         self.done, self.steps, averaged = (int(x) for x in state["done"])
         self.learner.set_weights(np.asarray(state["weights"]))
         if self.learner.lesson.coherence:
             self.learner.set_memory(np.asarray(state["memory"]))
         if averaged:
-            self.learner.set_average(np.asarray(state["mean"]), averaged)
+            self.learner.set_average(np.asarray(state["looked" if self.part else "mean"]), averaged)
         prefix = "games."
         self.learner.set_games({name.removeprefix(prefix): state[name] for name in state if name.startswith(prefix)})
 
@@ -178,7 +180,7 @@ def check_memory(config: TrainConfig, weights: int, words: int, flight: int) -> 
     copied = 8 if words > 1 or config.average else 4  # what goes over passes through a copy in the other order
     games = flight * (GAME + WAITING * config.history)
     check_room(weights * (4 + 8 * words + 4 * config.average + copied) + games, config.network, SMALLER)
-    needed, free = config.memory_needed() + 4 * weights, free_memory()  # a checkpoint, and the model beside it
+    needed, free = config.memory_needed() + 4 * weights, free_memory()  # with the mean of all looks
     if needed > free:
         raise InputError(
             f"a checkpoint of {config.network} takes {needed / GIGABYTE:.1f} GB of this machine's memory, "

@@ -18,7 +18,7 @@ from tilesage.learning.ahead import PLACES
 from tilesage.learning.thread_state import CANDIDATES, LONGEST, NO_GAME
 
 ENTRIES = ("entries", "state_entries", "ring", "age")  # of the tables
-STAGED = ("weights", "mean")  # entries of later stages that were never learnt are NaN
+STAGED = ("weights", "mean", "looked")  # entries of later stages that were never learnt are NaN
 RANGES = {
     "length": (NO_GAME, LONGEST - 2),
     "origin": (0, len(PLACES)),
