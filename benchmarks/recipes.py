@@ -47,9 +47,9 @@ CANDIDATES: dict[str, list[dict[str, Any]]] = {
         AGED | {"fold": "4096"},
         AGED | {"fold": "4096"} | SOFT,
         AGED | {"fold": "8192"},
-        AGED | {"fold": "4096", "network": "4x6+small"},
+        AGED | {"fold": "4096", "rate": "3>0.5"},
     ],
-    "threes": [SQUARES, SQUARES | SOFT, AGED, SQUARES | {"rule": "td", "rate": "0.2>0.02"}],
+    "threes": [SQUARES, SQUARES | SOFT, SQUARES | {"rate": "3>0.5"}, SQUARES | {"rule": "td", "rate": "0.2>0.02"}],
     "threes-phone": [
         {"network": "17x4"} | HINTS,
         FIVES,
@@ -57,7 +57,7 @@ CANDIDATES: dict[str, list[dict[str, Any]]] = {
         SQUARES | HINTS,
         FIVES | SOFT | {"stages": "3072", "start": "ahead"},
     ],
-    "fibonacci": [AGED, AGED | SOFT, SQUARES | {"decay": 0.5}, AGED | {"network": "4x6+small"}],
+    "fibonacci": [AGED, AGED | SOFT, SQUARES | {"decay": 0.5}, AGED | {"rate": "3>0.5"}],
 }
 
 
