@@ -70,7 +70,7 @@ def run(command: Command) -> int:
             if error.evaluation is None:
                 raise
             result, failure = error.evaluation, error
-    report(result, command)
+        report(result, command)  # before a full disk has its say
     if wrong := failure or (file.failure if file else None):
         raise wrong
     return 0 if result.complete else 130

@@ -21,6 +21,7 @@ from typing import Any
 
 from tilesage import __version__
 from tilesage.core.errors import InputError
+from tilesage.core.interrupts import postponed
 from tilesage.core.processors import processors
 
 PATIENCE = 30.0  # seconds that a cluster has to answer
@@ -89,14 +90,15 @@ class OutputOfOneThread:
 
 def _start(ray: Any, workers: int, room: int) -> None:
     try:
-        ray.init(
-            address="local",
-            num_cpus=workers,
-            include_dashboard=False,
-            object_store_memory=SMALLEST_STORE + room * 5 // 4,
-            log_to_driver=False,
-            configure_logging=False,
-        )
+        with postponed():  # Ctrl-C while Ray starts ends in a segmentation fault of Ray's
+            ray.init(
+                address="local",
+                num_cpus=workers,
+                include_dashboard=False,
+                object_store_memory=SMALLEST_STORE + room * 5 // 4,
+                log_to_driver=False,
+                configure_logging=False,
+            )
     except (OSError, RuntimeError, ValueError) as error:
         raise InputError(f"Ray does not start on this machine: {_gist(error)}") from None
 
@@ -114,7 +116,8 @@ def join(ray: Any, address: str) -> None:
     if probe.returncode:
         line = next((line for line in probe.stdout.splitlines() if "\t" in line), "Error\tno reason given")
         raise InputError(_refusal(address, *line.split("\t", 1)))
-    ray.init(address=address, log_to_driver=False, configure_logging=False)
+    with postponed():
+        ray.init(address=address, log_to_driver=False, configure_logging=False)
 
 
 def _knock(address: str) -> None:

@@ -7,15 +7,17 @@ depends on the seed, on i and on the player, and on nothing else.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -34,8 +36,8 @@ from tilesage.search.python_players import AgentError, Player, PythonAgent
 if TYPE_CHECKING:
     from tilesage.networks.files import Model
 
-CHUNK_SECONDS = 0.25
-MOST_READY = 8  # portions of games that wait to be counted
+CHUNK_SECONDS = 0.25  # a portion that takes less is followed by larger ones
+CHUNK_SECONDS_KEPT = 0.01  # the same where games are recorded, which takes far longer than to play them
 PATIENCE = 1.0  # seconds in which a process may end by itself what it has begun
 
 
@@ -98,13 +100,17 @@ class LocalWorker:
             played.actions = [self.actions[end - n : end].tobytes() for end, n in zip(np.cumsum(moves), moves)]
         return played
 
+    def warm_up(self) -> None:
+        """Compile before the clock starts: a game that is stopped at once."""
+        self.stop[0] = 1
+        self.play(0, 0, 1)
+        self.stop[0] = 0
+
     def finish(self) -> None:
         """See `Worker`."""
         self.stop[0] = 1
 
-    def close(self) -> None:
-        """See `Worker`."""
-        self.stop[0] = 1
+    close = finish
 
 
 @dataclass(repr=False)
@@ -176,10 +182,10 @@ def evaluate(
 
     `until`: games also end as soon as they have this tile, as a player does who stops at 2048.
 
-    `keep` receives every game as a record, in order; `progress` the figures so far, a few times a second. Ctrl-C ends
-    the evaluation early with what was finished: `complete` is then False, even if that is all of it, so that whoever
-    wanted to do more afterwards knows. A player that raises, or makes a move that is none, ends it with an
-    `AgentError`, whose `evaluation` has the games before that one.
+    `keep` receives every game as a record, in order; `progress` the figures so far, a few times a second. Ctrl-C
+    ends the evaluation early with the games before the first unfinished one: `complete` is then False, even if that
+    is all of it, so that whoever wanted to do more afterwards knows. A player that raises, or makes a move that is
+    none, ends it with an `AgentError`, whose `evaluation` has the games before that one.
 
     >>> evaluate(lambda state: state.legal[0], games=10)
     Evaluation('<lambda>', 2048: 10 games, mean 2,511 ± 299)
@@ -206,8 +212,54 @@ def where_to_play(agent: Agent, workers: int) -> tuple[int, str]:
     return 1, "processes"
 
 
+class Crew:
+    """Some workers, each with a thread that plays its portions, or waits for the process that does."""
+
+    def __init__(self, workers: Sequence[Worker]) -> None:
+        self.workers = workers
+        self.orders: SimpleQueue[tuple[Future[list[Played]], tuple[int, int, int]] | None] = SimpleQueue()
+        for worker in workers:
+            threading.Thread(target=self._serve, args=(worker,), daemon=True).start()
+
+    def submit(self, seed: int, first: int, games: int) -> Future[list[Played]]:
+        """Let somebody play games first … first + games - 1."""
+        future: Future[list[Played]] = Future()
+        self.orders.put((future, (seed, first, games)))
+        return future
+
+    def _serve(self, worker: Worker) -> None:
+        while order := self.orders.get():
+            future, portion = order
+            try:
+                future.set_result(whole_portion(worker, *portion))
+            except BaseException as error:
+                future.set_exception(error)
+
+    def finish(self) -> None:
+        """Let everybody end at the next move, and tell of the games that were finished."""
+        for worker in self.workers:
+            worker.finish()
+
+    def close(self) -> None:
+        """End everybody now."""
+        for worker in self.workers:
+            worker.close()
+            self.orders.put(None)
+
+
+def whole_portion(worker: Worker, seed: int, first: int, games: int) -> list[Played]:
+    """Games first … first + games - 1, in as many parts as the worker has room for; fewer when it is stopped."""
+    end, found = first + games, list[Played]()
+    while first < end:
+        found.append(worker.play(seed, first, end - first))
+        first += len(found[-1])
+        if not len(found[-1]) or found[-1].failure:
+            break
+    return found
+
+
 class Evaluating:
-    """The state that the workers of one evaluation share."""
+    """One evaluation under way: it deals out the games, and counts them in their order."""
 
     def __init__(
         self,
@@ -236,58 +288,46 @@ class Evaluating:
         self.keep, self.progress = keep, progress
         self.stop = np.zeros(1, np.int64)
         self.interrupted = False
-        self.lock = threading.Lock()
-        self.next_game = 0
+        self.chunk = CHUNK_SECONDS if keep is None else CHUNK_SECONDS_KEPT
+        self.next_game = self.next_ready = self.tasks = 0
         self.waiting: dict[int, Played] = {}  # finished out of order
-        self.next_ready = 0
-        self.ready: deque[Played] = deque()  # in order, to be counted by the main thread
         self.statistics = Statistics(agent.game.name, agent.game.tiles)
         self.failure: BaseException | None = None
 
     def run(self) -> Evaluation:
         """Play all games, until they are finished or the user stops them."""
-        workers = self._workers()
+        crew = self._crew()
         begin = time.perf_counter()
-        threads = [threading.Thread(target=self._work, args=(worker,), daemon=True) for worker in workers]
-        for thread in threads:
-            thread.start()
         try:
             with self._stopped_by_ctrl_c():
-                self._watch(threads, workers, begin)
+                self._play(crew, begin)
                 seconds = time.perf_counter() - begin
-                self._count()
         finally:
-            for worker in workers:
-                worker.close()
-        result = self._result(seconds)
+            crew.close()
+        complete = self.statistics.games == self.wanted and not self.interrupted
+        found = self.agent, self.seed, self.statistics, seconds, self.workers
+        result = Evaluation(*found, complete=complete, worker_kind=self.worker_kind, until=self.until)
         if isinstance(self.failure, AgentError):
             self.failure.evaluation = result
         if self.failure is not None:
             raise self.failure
         return result
 
-    def _result(self, seconds: float) -> Evaluation:
-        complete = self.statistics.games == self.wanted and not self.interrupted
-        found = self.agent, self.seed, self.statistics, seconds, self.workers
-        return Evaluation(*found, complete=complete, worker_kind=self.worker_kind, until=self.until)
-
-    def _workers(self) -> list[Worker]:
-        """All of them, ready to play."""
+    def _crew(self) -> Crew:
+        """Who plays, ready to begin."""
         self.workers, self.worker_kind = where_to_play(self.agent, self.workers)
         keep, tile = self.keep is not None, self.agent.game.tiles.index(self.until) if self.until else 0
         if isinstance(self.agent, PythonAgent) and self.workers > 1:
             from tilesage.evaluation.processes import start_workers
 
-            return start_workers(self.agent, keep, tile, self.workers)
+            return Crew(start_workers(self.agent, keep, tile, self.workers))
         local = [LocalWorker(self.agent, keep, tile, self.stop) for _ in range(self.workers)]
-        self.stop[0] = 1
-        local[0].play(self.seed, 0, 1)  # a game that is stopped at once: compiled before the clock starts
-        self.stop[0] = 0
-        return list[Worker](local)
+        local[0].warm_up()
+        return Crew(local)
 
     @contextlib.contextmanager
     def _stopped_by_ctrl_c(self) -> Iterator[None]:
-        """The first Ctrl-C ends the games and keeps all that were finished; a second one ends everything at once."""
+        """The first Ctrl-C ends the games and keeps what was finished; a second one ends everything at once."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -303,72 +343,53 @@ class Evaluating:
             self.stop[0] = 1
             signal.signal(signal.SIGINT, before)
 
-    def _watch(self, threads: list[threading.Thread], workers: list[Worker], begin: float) -> None:
-        """Count and tell until all is played, or until it has to end; who has not ended in time then is ended."""
-        deadline = float("inf")
-        while any(thread.is_alive() for thread in threads):
-            for thread in threads:
-                thread.join(0.1 / len(threads))
-            self._count()
-            if self.progress is not None:
-                self.progress(self.statistics, time.perf_counter() - begin)
-            if (self.stop[0] or self.next_ready >= self.games) and deadline == float("inf"):
-                deadline = time.monotonic() + PATIENCE
-                for worker in workers:
-                    worker.finish()
-            if time.monotonic() > deadline:
-                for worker in workers:
-                    worker.close()
-                if isinstance(self.agent, PythonAgent):  # it may think for ever: what it played counts
-                    return
+    @property
+    def outstanding(self) -> int:
+        """How many portions are dealt out at a time: enough that nobody waits for us."""
+        return 2 * self.workers
 
-    def _take(self, wanted: int) -> tuple[int, int]:
-        with self.lock:
-            first = self.next_game
-            size = max(0, min(wanted, self.games - first))
-            self.next_game += size
-        return first, size
+    def _play(self, crew: Crew, begin: float) -> None:
+        """Deal, count and tell until all is played, or until it has to end; then nobody is waited for for long."""
+        under_way, size, shown, deadline = set[Future[list[Played]]](), 1, begin, math.inf
+        while under_way or (self.next_game < self.games and not self.stop[0]):
+            while len(under_way) < self.outstanding and self.next_game < self.games and not self.stop[0]:
+                portion = min(size, self.games - self.next_game)
+                under_way.add(crew.submit(self.seed, self.next_game, portion))
+                self.next_game, self.tasks = self.next_game + portion, self.tasks + 1
+            done, under_way = wait(under_way, timeout=0.1, return_when=FIRST_COMPLETED)
+            for future in done:
+                if self._deliver(future) < self.chunk:
+                    size = min(2 * size, max(1, self.games // (8 * self.workers)))
+            now = time.perf_counter()
+            if self.progress is not None and now - shown > 0.1:
+                self.progress(self.statistics, now - begin)
+                shown = now
+            if (self.stop[0] or self.next_ready >= self.games) and deadline == math.inf:
+                deadline = now + PATIENCE
+                crew.finish()
+            if now > deadline:  # a player may think for ever: what was finished counts
+                return
 
-    def _work(self, worker: Worker) -> None:
-        wanted = 1
+    def _deliver(self, future: Future[list[Played]]) -> float:
+        """Take what has come, count what is next in order, and tell how many seconds it took."""
+        seconds = 0.0
         try:
-            while not self.stop[0]:
-                first, size = self._take(wanted)
-                if not size:
-                    return
-                while (
-                    len(self.ready) > MOST_READY and not self.stop[0]
-                ):  # records are written more slowly than played
-                    time.sleep(0.01)
-                begin = time.perf_counter()
-                while size and not self.stop[0] and first < self.games:
-                    played = worker.play(self.seed, first, size)
-                    self._deliver(played)
-                    first, size = first + len(played), size - len(played)
-                if time.perf_counter() - begin < CHUNK_SECONDS:
-                    wanted = min(2 * wanted, max(1, self.games // (8 * self.workers)))
+            for played in future.result():
+                seconds += played.seconds
+                if played.failure is not None and played.first + len(played) < self.games:
+                    self.games, self.failure = played.first + len(played), played.failure
+                if len(played):
+                    self.waiting[played.first] = played
         except BaseException as error:
-            self.failure = error
-            self.stop[0] = 1
-
-    def _deliver(self, played: Played) -> None:
-        with self.lock:
-            if played.failure is not None and played.first + len(played) < self.games:
-                self.games, self.failure = played.first + len(played), played.failure
-            if len(played):
-                self.waiting[played.first] = played
-            while self.next_ready in self.waiting:
-                self.ready.append(self.waiting.pop(self.next_ready))
-                self.next_ready += len(self.ready[-1])
-
-    def _count(self) -> None:
-        """Take the games that are ready into the statistics, and hand them on."""
-        while self.ready:
-            played = self.ready.popleft()
+            self.failure, self.stop[0] = error, 1
+        while self.next_ready in self.waiting:
+            played = self.waiting.pop(self.next_ready)
+            self.next_ready += len(played)
             self.statistics.add_games(played.scores, played.largest, played.moves)
             if self.keep is not None:
                 for record in records_of(self.agent, self.seed, played):
                     self.keep(record)
+        return seconds
 
 
 def records_of(agent: Agent, seed: int, played: Played) -> Iterator[Record]:

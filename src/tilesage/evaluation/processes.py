@@ -144,7 +144,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         worker = pickle.load(orders).worker()
-        _warm_up(worker)
+        worker.warm_up()
     except InputError as wrong:
         _answer(answers, wrong)
         return
@@ -162,13 +162,6 @@ def _pipes() -> tuple[IO[bytes], IO[bytes]]:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
     return orders, answers
-
-
-def _warm_up(worker: LocalWorker) -> None:
-    """Compile before the clock starts: a game that is stopped at once."""
-    worker.stop[0] = 1
-    worker.play(0, 0, 1)
-    worker.stop[0] = 0
 
 
 def _read(orders: IO[bytes], waiting: queue.SimpleQueue[tuple[int, int, int] | None], worker: LocalWorker) -> None:

@@ -85,24 +85,17 @@ class Record:
     end_ms: int = 0
 
 
-def _marks(reward: int, ms: int) -> str:
-    return (f"[{reward}]" if reward else "") + (f"({ms})" if ms else "")
+def format_action(width: int, action: Action) -> str:
+    """One action as text; a placement has so many characters.
 
-
-def format_action(game: str, action: Action) -> str:
-    """One action as text.
-
-    >>> format_action("threes", Place(3, 3, (1,), 3)), format_action("threes-phone", Place(15, 1, (4, 5, 6)))
+    >>> format_action(3, Place(3, 3, (1,), 3)), format_action(4, Place(15, 1, (4, 5, 6)))
     ('331[3]', 'F146')
     """
-    return _as_text(notation_of(game).width, action)
-
-
-def _as_text(width: int, action: Action) -> str:
+    marks = (f"[{action.reward}]" if action.reward else "") + (f"({action.ms})" if action.ms else "")
     if isinstance(action, Slide):
-        return f"#{SLIDES[action.action]}{_marks(action.reward, action.ms)}"
+        return f"#{SLIDES[action.action]}{marks}"
     shown = (action.cell, action.tile, *action.hint[:1], *action.hint[-1:])[:width]
-    return "".join(SYMBOLS[index] for index in shown) + _marks(action.reward, action.ms)
+    return "".join(SYMBOLS[index] for index in shown) + marks
 
 
 def format_record(record: Record) -> str:
@@ -111,7 +104,7 @@ def format_record(record: Record) -> str:
         if not re.fullmatch(NAME, name):
             raise InputError(f"the name {name!r} cannot stand in a record: leave out ':', '@', '|' and line breaks")
     width = notation_of(record.game).width
-    moves = "".join(_as_text(width, action) for action in record.actions)
+    moves = "".join(format_action(width, action) for action in record.actions)
     return f"{record.slider}:{record.placer}@{record.start_ms}|{moves}|{record.placer}@{record.end_ms}"
 
 
@@ -198,7 +191,6 @@ class Saving:
         self.file, self.path = file, path
         self.games = self.size = 0  # written so far
         self.failure: InputError | None = None
-        self.complete = False  # all that was to be written has been handed over
 
     def keep(self, record: Record) -> None:
         """Write one game."""
@@ -221,20 +213,12 @@ class Saving:
 
 @contextlib.contextmanager
 def saved(path: str | PathLike[str]) -> Iterator[Saving]:
-    """A file of records, or standard output for `-`: what goes wrong after all games is in `failure`, not raised."""
+    """A file of records, or standard output for `-`, under its name when the block has ended."""
     if str(path) == "-":
         yield Saving(sys.stdout.buffer, "standard output")
-        return
-    saving = None
-    try:
+    else:
         with written(Path(path), buffering=0) as file:
-            saving = Saving(file, path)
-            yield saving
-            saving.complete = True
-    except InputError as error:
-        if saving is None or not saving.complete:
-            raise
-        saving.failure = saving.failure or error
+            yield Saving(file, path)
 
 
 def write_records(target: str | PathLike[str], records: Iterable[Record]) -> int:

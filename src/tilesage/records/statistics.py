@@ -20,11 +20,6 @@ from itertools import accumulate
 from math import inf, nan, sqrt
 
 from tilesage import games
-from tilesage.records.rulebooks import NUMBERS_OF_2584
-
-POWERS_OF_TWO = (0, *(2**e for e in range(1, 18)))
-THREES = (0, 1, 2, *(3 * 2 ** (i - 3) for i in range(3, 16)))
-TILES = {"2048": POWERS_OF_TWO, "threes": THREES, "threes-phone": THREES, "fibonacci": tuple(NUMBERS_OF_2584)}
 
 SUMS = ("slides", "placements", "ms", "slide_ms", "placement_ms")
 
@@ -32,11 +27,6 @@ SUMS = ("slides", "placements", "ms", "slide_ms", "placement_ms")
 def counted(number: int, what: str) -> str:
     """A number with its noun: 1 game, 1,000 games."""
     return f"{number:,} {what}{'s' * (number != 1)}"
-
-
-def tiles_of(game: str) -> tuple[int, ...]:
-    """Index -> tile number."""
-    return TILES[game] if game in TILES else games.get(game).tiles
 
 
 @dataclass
@@ -55,7 +45,7 @@ class Statistics:
     ends: Counter[int] = field(default_factory=Counter)  # index of the largest tile -> games
 
     def __post_init__(self) -> None:
-        self.tiles = self.tiles or tiles_of(self.game)
+        self.tiles = self.tiles or games.get(self.game).tiles
 
     def __repr__(self) -> str:
         return f"Statistics({self.game}: {self.told}, max {self.best:,})"
