@@ -65,6 +65,16 @@ COLOURS = ("#7f7f7f", "black", "#56b4e9", "#0072b2", "#009e73", "#d55e00", "#cc7
 FAR_TOO_SLOW = 4  # times the seconds of a row, after which its first games are given up
 DOUBT = 2  # standard errors by which one player must be ahead of another
 FEW = 10  # games, of which no error can be told
+ABOUT = """# The ladder of players
+
+Every kind of player of every game at growing budgets, on the same games (seed {seeds}), with the built-in models.
+`python benchmarks/ladder.py play GAME` plays the rows that are missing in `docs/results/ladder/`, and
+`python benchmarks/ladder.py show --page docs/results/ladder.md --picture docs/images/ladder.png` writes this page.
+Time is processor time a move. ± is one standard error of the mean; a player is *beaten* by a cheaper one whose mean
+is higher by more than two of them. Of fewer than ten games no error can be told, and nobody is beaten.
+
+![Points over time per move](../images/ladder.png)
+"""
 
 
 def in_turn() -> Iterator[tuple[str, str]]:
@@ -150,25 +160,32 @@ def beaten(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> dict[str, Any
 
 
 def show(options: argparse.Namespace) -> None:
-    """The table, who is beaten by whom, and the picture."""
+    """The table, who is beaten by whom, and the picture; as a page of the docs, if wanted."""
     found = [row for path in sorted(Path(options.out).glob("*.json")) for row in json.loads(path.read_text())]
     by_game = {name: [row for row in found if row["game"] == name and row["complete"]] for name in games.names()}
     by_game = {name: sorted(rows, key=lambda row: row["ms_per_move"]) for name, rows in by_game.items() if rows}
-    for name, rows in by_game.items():
-        print(f"### {name}\n\n| player | mean | ± | games | ms a move | beaten by |\n|---|---|---|---|---|---|")
-        for row in rows:
-            better = beaten(row, rows)
-            by = f"`{better['agent']}`" if better else ""
-            error = f"{row['stderr']:,.0f}" if row["stderr"] else ""
-            figures = f"{row['mean']:,.0f} | {error} | {row['games']:,} | {row['ms_per_move']:.3g}"
-            print(f"| `{row['agent']}` | {figures} | {by} |")
-        print()
+    page = [line for name, rows in by_game.items() for line in table(name, rows)]
     losers = {row["kind"] for rows in by_game.values() for row in rows if beaten(row, rows)}
-    for kind, (_, why) in KINDS.items():
-        if kind in losers:
-            print(f"- **{kind}** is kept: {why}.")
+    page += [f"- **{kind}** is kept: {why}." for kind, (_, why) in KINDS.items() if kind in losers]
+    print("\n".join(page))
     if options.picture:
         draw(by_game, Path(options.picture))
+    if options.page:
+        machines = sorted({f"{row['machine']}, commit {row['commit']}, {row['date']}" for row in found})
+        about = ABOUT.format(seeds=", ".join(map(str, sorted({row["seed"] for row in found}))))
+        Path(options.page).write_text("\n".join([about, *page, "", *machines]) + "\n", encoding="utf-8")
+
+
+def table(name: str, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """The players of a game, the cheapest first, in lines."""
+    yield f"## {name}\n\n| player | mean | ± | games | ms a move | beaten by |\n|---|---|---|---|---|---|"
+    for row in rows:
+        better = beaten(row, rows)
+        by = f"`{better['agent']}`" if better else ""
+        error = f"{row['stderr']:,.0f}" if row["stderr"] else ""
+        figures = f"{row['mean']:,.0f} | {error} | {row['games']:,} | {row['ms_per_move']:.3g}"
+        yield f"| `{row['agent']}` | {figures} | {by} |"
+    yield ""
 
 
 def draw(by_game: dict[str, list[dict[str, Any]]], path: Path) -> None:
@@ -215,7 +232,8 @@ def main() -> None:
     playing.add_argument("--workers", type=int, default=processors())
     showing = commands.add_parser("show", help="table, who is beaten, picture")
     showing.add_argument("out", nargs="?", default="docs/results/ladder")
-    showing.add_argument("--picture")
+    showing.add_argument("--picture", help="draw it into this file")
+    showing.add_argument("--page", help="write this page of the docs")
     options = parser.parse_args()
     {"play": play, "show": show}[options.command](options)
 

@@ -48,7 +48,7 @@ def test_rows_are_kept_and_not_played_again(
 ) -> None:
     players = {"random": (["random"], "below all others"), "flat": (["rollouts:1", "rollouts:2"], "needs no network")}
     monkeypatch.setattr(ladder, "KINDS", players)
-    words = ["ladder.py", "play", "2048", "--out", str(tmp_path), "--row", "0.05", "--workers", "2", "--most", "30"]
+    words = ["ladder.py", "play", "2048", "--out", str(tmp_path), "--row", "60", "--workers", "2", "--most", "12"]
     monkeypatch.setattr(sys, "argv", words)
     ladder.main()
     rows = json.loads((tmp_path / "2048.json").read_text())
@@ -57,14 +57,16 @@ def test_rows_are_kept_and_not_played_again(
         ("rollouts:1", 1, True),
         ("rollouts:2", 1, True),
     ]
-    assert rows[0]["games"] == 30
+    assert [one["games"] for one in rows] == [12] * 3
     assert all(one["ms_per_move"] > 0 for one in rows)
     (tmp_path / "2048.json").write_text(json.dumps(rows[:2]))
     capsys.readouterr()
     ladder.main()
     assert len(capsys.readouterr().out.splitlines()) == 1
-    monkeypatch.setattr(sys, "argv", ["ladder.py", "show", str(tmp_path), "--picture", str(tmp_path / "ladder.png")])
+    files = ["--picture", str(tmp_path / "ladder.png"), "--page", str(tmp_path / "ladder.md")]
+    monkeypatch.setattr(sys, "argv", ["ladder.py", "show", str(tmp_path), *files])
     monkeypatch.setattr(ladder, "COLOURS", ladder.COLOURS[:2])
     ladder.main()
     assert "| `rollouts:2` |" in capsys.readouterr().out
     assert (tmp_path / "ladder.png").stat().st_size > 1000
+    assert "| `rollouts:2` |" in (tmp_path / "ladder.md").read_text(encoding="utf-8")
