@@ -14,6 +14,7 @@ import pytest
 from tilesage.cluster import training
 from tilesage.cluster.training import NO_LIMIT, RayTrainer
 from tilesage.core.compiler import Array
+from tilesage.learning import copies
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.thread_state import new_thread_state
 from tilesage.learning.trainer import Tally
@@ -133,6 +134,12 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "need_ray", lambda: SimpleNamespace(get_runtime_context=lambda: context))
 
 
+@pytest.fixture
+def averaging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every adjustment is a full step, so that changes become one by their average, which is easily done by hand."""
+    monkeypatch.setattr(copies, "full_step", lambda rates, visits: 1.0)
+
+
 def taught(
     monkeypatch: pytest.MonkeyPatch, ray: OneProcess, config: TrainConfig, lessons: list[list[Lesson]]
 ) -> RayTrainer:
@@ -173,7 +180,7 @@ SECOND: list[Lesson] = [
 ]
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("here", "averaging")
 @pytest.mark.parametrize("rule", ["td", "tc"])
 def test_every_copy_becomes_the_common_one(monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
     """What was learnt in one round is merged during the next, and arrives at the beginning of the one after."""
@@ -198,7 +205,7 @@ def test_every_copy_becomes_the_common_one(monkeypatch: pytest.MonkeyPatch, rule
         assert [actor.worker.copy.memory.tolist() for actor in ray.actors] == [expected] * 2
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("here", "averaging")
 @pytest.mark.parametrize("rule", ["td", "tc"])
 def test_a_learner_that_comes_late_starts_from_the_common_copy(monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
     """It comes for the third round, when the first is merged and the second is not."""
@@ -219,7 +226,7 @@ def test_a_learner_that_comes_late_starts_from_the_common_copy(monkeypatch: pyte
     assert trainer.weights().tolist() == only(e3=4 + 8 + 2, e5=2 - 1 + 1)
 
 
-@pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("here", "averaging")
 def test_everybody_starts_again_from_a_stored_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights, sums and the time that was spent go on; learners are called anew."""
     config = replace(CONFIG, rule="tc", seconds=1000.0)

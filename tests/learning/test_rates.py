@@ -118,3 +118,23 @@ def test_the_budget_that_is_nearest_to_its_end_counts() -> None:
         assert run.done == pytest.approx(share)
     run.progress.games = 300
     assert run.done == 1
+
+
+class Hasty(Recording):
+    stride = 1 << 17
+
+
+def test_phases_of_a_run_that_one_stretch_could_cover_begin_where_they_should() -> None:
+    config = TrainConfig(network="tiny", threads=1, moves=MOVES, phases="td:0.1:0.3,tc:1:0.7", seed=2)
+    run = Run.begin(config, None, make=Hasty)
+    run.train()
+    assert isinstance(run.trainer, Hasty)
+    (_, first, _), (begun, second, _) = run.trainer.phases
+    assert (first, second) == ("td", "tc")
+    assert begun == pytest.approx(0.3, abs=2 / MOVES)
+
+
+def test_stretches_do_not_depend_on_the_number_of_threads() -> None:
+    """So that rates fall, and means are taken, as often with sixteen threads as with one."""
+    strides = {CpuTrainer(TrainConfig(network="tiny", moves=MOVES, threads=n)).stride for n in (1, 3, 16)}
+    assert strides == {MOVES // 100}

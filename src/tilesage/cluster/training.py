@@ -3,7 +3,7 @@
 `RayTrainer` is a trainer like those of one machine, so a run with its folder, metrics and checkpoints does not
 know the difference. It runs in the driver, the process that the user started. A `Learner` trains on a node of the
 Ray cluster, and a `RemoteLearner` is what the driver knows of it. One `advance` is one round of a few seconds. What
-the copies changed in a round is averaged (learning/merge.py) while they are in the next one, and reaches them at the
+the copies changed in a round is averaged (learning/copies.py) while they are in the next one, and reaches them at the
 start of the one after.
 """
 
@@ -21,7 +21,7 @@ from tilesage.cluster.connection import build, check_build, cluster, explain, ne
 from tilesage.core.compiler import Array
 from tilesage.core.errors import InputError
 from tilesage.learning.config import TrainConfig, check_entries
-from tilesage.learning.merge import Average, Changes, Copy, apply_changes
+from tilesage.learning.copies import Changes, Composition, Copy, apply_changes
 from tilesage.learning.rules import UpdateRule
 from tilesage.learning.runs import Maker
 from tilesage.learning.trainer import Tally, Trainer, make_trainer
@@ -71,7 +71,7 @@ class Learner:
         np.copyto(self.state["weights"], weights)
         if self.by_sums:
             np.copyto(self.state["memory"], memory)
-        self.copy = Copy(self.state["weights"], self.state["memory"], self.by_sums, self.threads)
+        self.copy = Copy(self.state["weights"], self.state["memory"], self.by_sums)
         self._push()
 
     def learn(
@@ -88,7 +88,7 @@ class Learner:
             batch = min(self.trainer.stride, moves - tally.moves)
             tally.add(self.trainer.advance(batch, NO_LIMIT, rate))
         self._pull()
-        changes = self.copy.collect(number)
+        changes = self.copy.collect(number, float(tally.moves * self.trainer.config.the_network.reads))
         return Report(tally, changes, time.perf_counter() - begin)
 
     def _push(self) -> None:
@@ -151,8 +151,9 @@ class RayTrainer:
         network, known = config.the_network, evaluator(config.the_game, config.the_network)
         self._weights = fresh_weights(known.size, network, known.entries, config.optimism)
         self.memory = np.zeros(2 * known.size if self.by_sums else 2, np.float32)
-        self.merger = Average(known.size, self.by_sums, config.threads)
+        self.merger = Composition(known.size, self.by_sums)
         self.actor = ray.remote(num_cpus=config.threads, num_gpus=int(config.device == "cuda"))(Learner)
+        self.rate = 1.0
         self.learners: list[RemoteLearner] = []
         self.starting: list[RemoteLearner] = []
         self.started = 0
@@ -167,6 +168,7 @@ class RayTrainer:
 
     def advance(self, moves: int, games: int, rate: float) -> Tally:
         """One round of all learners; the next one begins before this one is merged."""
+        self.rate = rate
         if not self.running:
             self._launch(moves, rate)
             self.mark = time.perf_counter()
@@ -281,7 +283,7 @@ class RayTrainer:
 
     def _merge(self, reports: list[Report]) -> None:
         begin = time.perf_counter()
-        common = self.merger.of(report.changes for report in reports)
+        common = self.merger.of([report.changes for report in reports], self.rate, self.memory)
         apply_changes(self._weights, self.memory, common, self.by_sums)
         self.common[self.merged_round] = (self.ray.put(common), common.bytes)
         self.merged = self.merged_round + 1
@@ -332,6 +334,8 @@ def check_settings(config: TrainConfig, nodes: int, merge_seconds: float) -> Non
         raise InputError("--nodes is a whole number from 1 on, --merge-seconds a time above 0")
     if config.phases:
         raise InputError("--phases is for one machine: on Ray train with one rule, then go on from its model")
+    if config.exact:
+        raise InputError("--exact is for one machine: on Ray every machine learns apart")
     rule = config.phase_list[0].rule
     if not rule.merging:
         raise InputError(f"--rule {rule.name} is for one machine: it does not say how its copies are merged")

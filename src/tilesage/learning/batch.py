@@ -309,7 +309,7 @@ class BatchTrainer(CpuTrainer):
 
     @property
     def stride(self) -> int:
-        return STEPS * self.flight
+        return self.config.stretch(STEPS * self.flight)
 
     def make_loop(self, rule: UpdateRule) -> Any:
         config = self.config

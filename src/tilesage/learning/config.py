@@ -218,6 +218,10 @@ class TrainConfig:
         """Games that make one line of the metrics."""
         return self.block if self.device == "cpu" else 50 * self.block
 
+    def stretch(self, most: int) -> int:
+        """Moves at one rate: a hundredth of the run, so that rates and means are those of any number of threads."""
+        return max(1, min(most, self.moves // 100)) if self.moves else most
+
     @property
     def limited(self) -> bool:
         return bool(self.games or self.moves or self.seconds)

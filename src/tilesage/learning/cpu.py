@@ -92,7 +92,7 @@ class CpuTrainer:
 
     @property
     def stride(self) -> int:
-        return len(self.threads) << 17
+        return self.config.stretch(len(self.threads) << 17)
 
     def make_loop(self, rule: UpdateRule) -> Any:
         return loop_for(self.config, rule)

@@ -8,6 +8,7 @@ the weights become those of a run never interrupted.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import threading
@@ -261,14 +262,14 @@ class Run:
             p.seconds += time.perf_counter() - begin
 
     def _left(self) -> tuple[int, int]:
-        """Moves and games until something has to be looked at."""
+        """Moves and games until something has to be looked at: a block or a phase ends, or the run."""
         c, p = self.config, self.progress
-        moves = self.trainer.stride
+        end = ([phase.end for phase in c.phase_list[:-1]] + [1.0])[p.phase]
+        moves, games = self.trainer.stride, c.block_size - p.block.games
         if c.moves:
-            moves = min(moves, c.moves - p.moves)
-        games = c.block_size - p.block.games
+            moves = min(moves, math.ceil(end * c.moves) - p.moves)
         if c.games:
-            games = min(games, c.games - p.games)
+            games = min(games, math.ceil(end * c.games) - p.games)
         return max(1, moves), max(1, games)
 
     def _line(self) -> dict[str, Any]:
