@@ -328,6 +328,16 @@ def test_by_another_name_no_training_starts(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+def test_every_address_that_is_printed_opens_the_page(tmp_path: Path) -> None:
+    with serving(tmp_path / "runs", "--host", "0.0.0.0") as address:
+        said = (tmp_path / "serve.log").read_text()
+        found = re.findall(r"http://[0-9.:]+", said)
+        for opened in (address, *found):
+            assert "0.0.0.0" not in opened
+            assert httpx.get(opened).status_code == 200
+        assert "others can open this page" in said
+
+
 def test_folders_are_checked_at_the_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     for words, said in (

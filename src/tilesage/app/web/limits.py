@@ -30,6 +30,7 @@ MOST_MOVES = 120_000  # of a game that is resumed or replayed; no game of 2048 h
 MESSAGES_A_SECOND = 60.0
 MESSAGES_AT_ONCE = 120.0
 ERRORS_FORGIVEN = 40  # refused messages, after which a visitor is disconnected
+MOST_ADDRESSES = 1000  # that are remembered
 MOST_WAITING = 12  # jobs that one visitor may have in the queue
 UNSEEN_FRAMES = 6  # a watcher who does not look is not played to
 BOARD_CHARACTERS = 400
@@ -124,6 +125,9 @@ class WorkerPool:
         """The result of the job, once its turn came; Busy when this visitor has too many waiting."""
         if queue.waiting >= MOST_WAITING:
             raise Busy
+        if len(self.shares) > MOST_ADDRESSES:  # forget those that have nothing waiting
+            for address in [name for name, share in self.shares.items() if not share.locked()]:
+                del self.shares[address]
         with ExitStack() as held:
             queue.waiting += 1
             held.callback(queue.leave)

@@ -7,7 +7,7 @@ from collections import Counter
 
 from tilesage.app.web.fields import Values
 from tilesage.app.web.library import Library
-from tilesage.app.web.limits import VisitorQueue, WorkerPool
+from tilesage.app.web.limits import MOST_ADDRESSES, VisitorQueue, WorkerPool
 from tilesage.app.web.players import AgentCache, Player, check_agent
 from tilesage.app.web.settings import Settings
 from tilesage.app.web.training import Trainings
@@ -32,7 +32,7 @@ class ServerState:
 
     def queue(self, address: str) -> VisitorQueue:
         """The queue of an address; empty queues are forgotten now and then."""
-        if len(self.queues) > 1000:
+        if len(self.queues) > MOST_ADDRESSES:
             self.queues = {key: queue for key, queue in self.queues.items() if queue.waiting}
         return self.queues.setdefault(address, VisitorQueue(address))
 
