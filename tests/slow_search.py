@@ -18,6 +18,7 @@ from tilesage.networks.files import Model
 from tilesage.search.agents import CHOICE
 
 MOVES = range(4)
+CONSTANT = 0.5  # of PUCT
 
 
 @dataclass
@@ -198,43 +199,28 @@ def place_of(state: State) -> tuple[int, int]:
 
 @dataclass
 class ValueTree:
-    """The tree of `mcts:…,leaf=value`, kept from move to move."""
+    """The tree of `mcts:…,leaf=value`, one for every move; once it holds `room` positions, new ones are not kept."""
 
     model: Model
-    room: int
-    c: float = 0.2
-    root: Position | None = None
-
-    def __post_init__(self) -> None:
-        self.size, self.spread = 0, (math.inf, -math.inf)
+    room: float = math.inf
+    c: float = CONSTANT
 
     def search(self, state: State, dice: Dice, iterations: int) -> None:
-        self.root = self.known(state)
-        if self.root is not None:
-            kept = list(self.root.all_below())
-            firsts = [first for position in kept for first in position.firsts if first is not None]
-            self.size = len(kept)
-            self.spread = min(firsts, default=math.inf), max(firsts, default=-math.inf)
-        if self.root is None or self.size + min(iterations, self.room // 2) > self.room:
-            self.size, self.spread = 0, (math.inf, -math.inf)
-            self.root = self.add(state)
+        self.size, self.scale = 0, 0.0
+        self.root = self.add(state)
         for _ in range(iterations):
-            if self.size < self.room:
-                self.iterate(dice)
-
-    def known(self, state: State) -> Position | None:
-        """The position below the root that came up, if the tree has seen it."""
-        place = place_of(state)
-        below = self.root.outcomes if self.root is not None else []
-        return next((outcomes[place] for outcomes in below if place in outcomes), None)
+            self.iterate(dice)
 
     def add(self, state: State) -> Position:
+        """A new position. `scale` is the running median of what moves give away, by the network's word."""
         firsts = [
             None if after is None else after.reward + max(leaf(self.model, after), 0.0) for after in state.slides
         ]
         words = [first for first in firsts if first is not None]
+        for gap in (max(words) - first for first in words):
+            if gap > 0:
+                self.scale = gap if self.scale == 0 else self.scale * 1.05 if gap > self.scale else self.scale / 1.05
         self.size += 1
-        self.spread = min([self.spread[0], *words]), max([self.spread[1], *words])
         return Position(state, firsts)
 
     def iterate(self, dice: Dice) -> None:
@@ -247,9 +233,15 @@ class ValueTree:
             outcomes, place = position.outcomes[action], place_of(answer)
             new = place not in outcomes
             if new:
-                outcomes[place] = self.add(answer)
-                value = max((first for first in outcomes[place].firsts if first is not None), default=0.0)
-            position = outcomes[place]
+                full = self.size == self.room
+                position = self.add(answer)
+                value = max((first for first in position.firsts if first is not None), default=0.0)
+                if full:  # it counts, but is not kept
+                    self.size -= 1
+                else:
+                    outcomes[place] = position
+            else:
+                position = outcomes[place]
         for position, action, gained in reversed(walked):
             value += gained
             position.visits += 1
@@ -257,10 +249,9 @@ class ValueTree:
             position.totals[action] += value
 
     def bound(self, position: Position, action: int) -> float:
-        """PUCT with equal priors, on values scaled to the range seen in the tree."""
-        scale = max(self.spread[1] - self.spread[0], 1e-6)
-        explore = self.c * math.sqrt(position.visits + 1.0)
-        return position.mean(action) / scale + explore / (1.0 + position.counts[action])
+        """PUCT with equal priors."""
+        explore = self.c * self.scale * math.sqrt(position.visits + 1.0)
+        return position.mean(action) + explore / (1.0 + position.counts[action])
 
     @property
     def most_visited(self) -> int:

@@ -277,9 +277,10 @@ def test_ctrl_c_keeps_the_games_before_it(workers: int) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("nowhere:play", "there is no module nowhere here, and no such built-in player: best, random"),
-        ("expectimx:deep", "there is no module expectimx here, and no such built-in player: best, random"),
-        ("corner_agents:missing", "corner_agents has no missing; it has corner, corner_in_words"),
+        ("nowhere:play", "there is no module 'nowhere' for the player nowhere:play, neither here nor installed"),
+        ("expectimx:deep", "there is no module 'expectimx'"),
+        ("corner_agents.py:corner", "write its module, corner_agents:corner"),
+        ("corner_agents:missing", "has no 'missing' for the player corner_agents:missing; it has "),
         ("corner_agents:not_a_player", "is no player"),
         ("corner_agents:Nameless", "is no player"),
         ("corner", "or my_module:my_agent"),
@@ -295,9 +296,9 @@ def test_what_is_no_player_is_told(text: str, says: str) -> None:
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("import nothing_of_the_kind\n", "broken.py:1: raised ModuleNotFoundError"),
-        ("x = 1\ny = x / 0\n", "broken.py:2: importing broken raised ZeroDivisionError"),
-        ("def play(state:\n", "broken.py:1: importing broken raised SyntaxError"),
+        ("import nothing_of_the_kind\n", "broken.py, line 1: ModuleNotFoundError"),
+        ("x = 1\ny = x / 0\n", "broken.py, line 2: ZeroDivisionError"),
+        ("def play(state:\n", "broken.py, line 1: SyntaxError"),
         (
             "class Player:\n    def __init__(self):\n        raise OSError('no file')\n    choose = 1\n",
             "broken.py:3: ",
@@ -311,7 +312,7 @@ def test_a_module_that_fails_names_its_line(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     sys.modules.pop("broken", None)
-    with pytest.raises(AgentError) as caught:
+    with pytest.raises(InputError) as caught:
         agent("broken:Player")
     assert str(caught.value).startswith(says)
     assert caught.value.__cause__ is not None
@@ -499,7 +500,7 @@ def test_the_page_offers_players_that_the_server_was_given(tmp_path: Path) -> No
 
 def test_a_server_is_told_at_once_of_a_player_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--port", "0", "--agent", "nowhere:play"]) == 2
-    assert "there is no module nowhere here" in capsys.readouterr().err
+    assert "there is no module 'nowhere' for" in capsys.readouterr().err
 
 
 class Silent:

@@ -166,12 +166,12 @@ def test_the_tree_on_leaves_is_that_of_the_slow_twin(name: str, iterations: int)
     agent = make_agent(f"mcts:{iterations},leaf=value", model.game, model)
     for text in STARTS[name]:
         state, memory = model.game.parse(text + " seed=3"), agent.new_memory()
-        slow = ValueTree(model, room=8 * iterations + 8)
+        slow = ValueTree(model)
         slow.search(state, dice_of(state), iterations)
         action = agent.choose(state, memory)
         tree = memory.tree
         assert_same_positions(tree, mcts.ROOT, slow.root)
-        assert (tree.size[0], tuple(tree.spread)) == (slow.size, slow.spread)
+        assert (tree.size[0], tree.scale[0]) == (slow.size, slow.scale)
         assert action == slow.most_visited
 
 
@@ -180,7 +180,7 @@ def test_the_tree_explores_as_it_is_told(name: str) -> None:
     model = tiny_model(name)
     agent = make_agent("mcts:80,leaf=value,c=1.5", model.game, model)
     state, memory = model.game.parse(STARTS[name][0] + " score=300"), agent.new_memory()
-    slow = ValueTree(model, room=648, c=1.5)
+    slow = ValueTree(model, c=1.5)
     slow.search(state, dice_of(state), 80)
     values = agent.values(state, memory)
     assert_same_positions(memory.tree, mcts.ROOT, slow.root)
@@ -188,29 +188,22 @@ def test_the_tree_explores_as_it_is_told(name: str) -> None:
 
 
 @every_game
-@pytest.mark.parametrize("room", [328, 48])
-def test_what_the_tree_keeps_from_move_to_move_is_all_that_lies_below_the_new_root(name: str, room: int) -> None:
-    """With little room it begins anew where the next iterations would not fit."""
+def test_a_full_tree_goes_on_without_keeping_what_is_new(name: str) -> None:
+    """One move after the other in the same tree: nothing of the move before is left in it."""
     model = tiny_model(name)
-    agent = make_agent("mcts:40,leaf=value", model.game, model)
-    kept, begun_anew = 0, 0
-    for text in STARTS[name]:
-        tree, slow, state = mcts.new_tree(room), ValueTree(model, room), model.game.parse(text + " seed=3")
-        memory = agent.new_memory()._replace(tree=tree)
-        for _ in range(25):
-            known = slow.known(state)
-            slow.search(state, dice_of(state), 40)
-            action = agent.choose(state, memory)
-            assert_same_positions(tree, mcts.ROOT, slow.root)
-            assert (tree.size[0], tuple(tree.spread)) == (slow.size, slow.spread)
-            assert action == slow.most_visited
-            kept += slow.root is known
-            begun_anew += known is not None and slow.root is not known
-            state = state.play(action)
-            if state.over:
-                break
-    assert kept > 10
-    assert (begun_anew > 0) == (room == 48)
+    agent, tree = make_agent("mcts:60,leaf=value", model.game, model), mcts.new_tree(21)
+    memory, state = agent.new_memory()._replace(tree=tree), model.game.parse(STARTS[name][0] + " seed=3")
+    for _ in range(10):
+        slow = ValueTree(model, room=20)
+        slow.search(state, dice_of(state), 60)
+        action = agent.choose(state, memory)
+        assert_same_positions(tree, mcts.ROOT, slow.root)
+        assert (tree.size[0], tree.scale[0]) == (slow.size, slow.scale)
+        assert tree.visits[mcts.ROOT] == 60
+        assert action == slow.most_visited
+        state = state.play(action)
+        if state.over:
+            break
 
 
 # --- expectimax ---------------------------------------------------------------------------------------------------
@@ -278,7 +271,7 @@ def test_a_word_of_the_network_below_nothing_counts_as_nothing(name: str) -> Non
     gloomy = Model(tiny.game, tiny.network, tiny.weights - np.float32(100.0))
     state = gloomy.game.parse(STARTS[name][0])
     assert min(leaf(gloomy, after) for after in state.slides if after is not None) < 0
-    slow = ValueTree(gloomy, room=328)
+    slow = ValueTree(gloomy)
     slow.search(state, dice_of(state), 40)
     agent = make_agent("mcts:40,leaf=value", gloomy.game, gloomy)
     memory = agent.new_memory()

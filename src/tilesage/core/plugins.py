@@ -32,13 +32,21 @@ def load(place: str, what: str) -> tuple[Any, str]:
     module_name, _, attribute = place.partition(":")
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
+    if module_name.endswith(".py"):
+        raise InputError(f"{place} names a file: write its module, {module_name[:-3]}:{attribute}, for {what}")
     if not _exists(module_name):
         raise InputError(f"there is no module {module_name!r} for {what}, neither here nor installed")
     file = _file_of(module_name)
     with Blamed(file):
-        thing = getattr(importlib.import_module(module_name), attribute, None)
+        module = importlib.import_module(module_name)
+    thing: Any = module
+    for name in attribute.split("."):
+        thing = getattr(thing, name, None)
     if thing is None:
-        raise InputError(f"{file} has no {attribute!r} for {what}")
+        known = [name for name, one in vars(module).items() if callable(one) and not name.startswith("_")]
+        raise InputError(
+            f"{file} has no {attribute!r} for {what}; it has {', '.join(known[:8]) or 'nothing like it'}"
+        )
     return thing, file
 
 
@@ -67,11 +75,11 @@ class Blamed:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, InputError):
             raise InputError(f"{self.file}: {error}") from None
-        if isinstance(error, Exception):
+        if isinstance(error, Exception | SystemExit):
             raise InputError(f"{self.file}{_line_of(self.file, error)}: {_gist(error)}") from error
 
 
-def _line_of(file: str, error: Exception) -> str:
+def _line_of(file: str, error: BaseException) -> str:
     """The line of the user's file on which an error happened."""
     place = os.path.abspath(file)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == place]
@@ -84,7 +92,7 @@ def _line_of(file: str, error: Exception) -> str:
     return f", line {lines[-1]}" if lines and lines[-1] else ""
 
 
-def _gist(error: Exception) -> str:
+def _gist(error: BaseException) -> str:
     """What an error says, in one line: the compiler's messages are pages."""
     said = [" ".join(line.split()) for line in re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()]
     telling = [line for line in said if line and not line.startswith(("Failed in", "File ", "-", "^", "During"))]

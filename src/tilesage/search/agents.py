@@ -6,7 +6,7 @@
 
 A built-in player chooses by compiled code, so that whole games run without Python, those with a time limit too. What
 it needs to remember while it plays (weights, tables, trees) is its `memory`; nothing in it changes what a player with
-a budget of work does in a position, except the tree that `mcts:…,leaf=value` keeps between the moves of a game.
+a budget of work does in a position.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def asking_tree(game: Game, value: BatchValue, agent: CompiledAgent) -> Think:
         evaluate(state.board, state.aux)
         search.begin(memory, state.board, state.aux)
         for _ in range(int(iterations)):
-            if tree.size[0] == tree.boards.size or time.monotonic() >= end:
+            if time.monotonic() >= end:
                 break
             _, new, board, aux, _ = search.select(memory, rng)
             if new:

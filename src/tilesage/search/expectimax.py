@@ -92,7 +92,6 @@ class Search(Protocol):
             limits: `root_values` goes by layers and prune, `deepen` by nodes and seconds, and down to prune.
             out: [4] float64, becomes the values, nan where illegal.
         """
-        ...
 
 
 class Expectimax(NamedTuple):

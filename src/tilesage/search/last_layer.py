@@ -30,7 +30,6 @@ class Expected(Protocol):
 
     def __call__(self, state: SearchState, after: Board, aux: np.uint64) -> Number:
         """The expectation of the best r + value after one more move."""
-        ...
 
 
 class LeafValue(Protocol):
@@ -38,7 +37,6 @@ class LeafValue(Protocol):
 
     def __call__(self, state: SearchState, board: Board, aux: np.uint64) -> Number:
         """That of its best move, by the network's word; 0 when no move is legal."""
-        ...
 
 
 class LastLayer(NamedTuple):

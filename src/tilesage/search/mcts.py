@@ -1,13 +1,14 @@
 """Monte Carlo tree search with the network at the leaves instead of rollouts.
 
 Positions and afterstates alternate: a position has four moves, an afterstate has the outcomes that chance has shown
-so far. One iteration has four phases. Select walks down, choosing moves by PUCT on values scaled to the range seen in
-the tree and letting the game's own chance choose outcomes, until it meets a position that is not in the tree. Expand
-adds that position, evaluate reads its four afterstates from the network, and backup carries the best r + V up with
-the rewards on the way.
+so far. One iteration has four phases. Select walks down, choosing moves by PUCT and letting the game's own chance
+choose outcomes, until it meets a position that is not in the tree. Expand adds that position, evaluate reads its four
+afterstates from the network, and backup carries the best r + V up with the rewards on the way.
 
-A move starts with what the network says of its afterstate, counted as one visit. The part of the tree under the
-position that really came up is kept for the next move.
+A move starts with what the network says of its afterstate, counted as one visit. Exploration is measured in what
+moves differ by: the running median of how far a move is below the best one of its position, by the network's word. A
+position in which some move means death does not change it, however much that move gives away. Every move has a tree
+of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tilesage.search.kinds import NO_MOVE
 ROOT = 0
 NO_NODE = -1
 DEEPEST = 4096
-LOW, HIGH = 0, 1  # of `Tree.spread`
+NUDGE = 1.05  # of the running median, up or down by each difference that is met
 
 
 class Tree(NamedTuple):
@@ -44,7 +45,7 @@ class Tree(NamedTuple):
     siblings: Array  # [positions] int32, the outcome of the same move before this one
     path: Array  # [DEEPEST, 3] int64, positions, actions and points gained on the way down
     size: Array  # [1] int64: so many positions are in the tree
-    spread: Array  # [2] float64: smallest and largest value seen
+    scale: Array  # [1] float64: what moves usually differ by; 0 while none have differed
 
 
 class Limits(NamedTuple):
@@ -70,15 +71,13 @@ class Search(Protocol):
 
     def __call__(self, state: SearchState, board: Board, aux: np.uint64, rng: np.uint64) -> np.uint64:
         """Returns the generator."""
-        ...
 
 
 class Begin(Protocol):
     """Make the tree that of a position."""
 
     def __call__(self, state: SearchState, board: Board, aux: np.uint64) -> None:
-        """Keeps what is known of it from the move before, unless the next iterations would have no room."""
-        ...
+        """Nothing is left in it of positions before."""
 
 
 class Select(Protocol):
@@ -89,7 +88,6 @@ class Select(Protocol):
 
         Returns its length, whether the position at its end is new, the position (board, aux), and the generator.
         """
-        ...
 
 
 class Iterate(Protocol):
@@ -97,7 +95,6 @@ class Iterate(Protocol):
 
     def __call__(self, state: SearchState, rng: np.uint64) -> np.uint64:
         """Returns the generator."""
-        ...
 
 
 class Mcts(NamedTuple):
@@ -122,7 +119,7 @@ def new_tree(positions: int) -> Tree:
         siblings=np.zeros(positions, np.int32),
         path=np.zeros((DEEPEST, 3), np.int64),
         size=np.zeros(1, np.int64),
-        spread=np.zeros(2),
+        scale=np.zeros(1),
     )
 
 
@@ -134,13 +131,12 @@ def mean(tree: Tree, node: Number, action: Number) -> Number:
 
 @compiled(inline=True)
 def puct(tree: Tree, node: Number, c: float) -> Number:
-    """The move by PUCT with equal priors on scaled values; NO_MOVE when none is legal."""
+    """The move by PUCT with equal priors; NO_MOVE when none is legal."""
     best, best_bound = NO_MOVE, -math.inf
-    scale = max(tree.spread[HIGH] - tree.spread[LOW], 1e-6)
-    explore = c * math.sqrt(tree.visits[node] + 1.0)
+    explore = c * tree.scale[0] * math.sqrt(tree.visits[node] + 1.0)
     for action in range(4):
         if not math.isnan(tree.firsts[node, action]):
-            bound = mean(tree, node, action) / scale + explore / (1.0 + tree.counts[node, action])
+            bound = mean(tree, node, action) + explore / (1.0 + tree.counts[node, action])
             if bound > best_bound:
                 best, best_bound = action, bound
     return best
@@ -157,14 +153,18 @@ def outcome(tree: Tree, node: Number, action: Number, board: Board, aux: np.uint
 
 @compiled(inline=True)
 def expand(tree: Tree, depth: Number, board: Board, aux: np.uint64) -> Number:
-    """Put the position at the end of the path into the tree, its moves still unknown; at depth 0 it is the root."""
-    node = tree.size[0]
-    tree.size[0] = node + 1
+    """Put the position at the end of the path into the tree, its moves still unknown; at depth 0 it is the root.
+
+    Once all places but the last are taken, it stands there for the time being, and nothing leads to it.
+    """
+    node = np.int64(tree.size[0])
+    full = node == tree.boards.size - 1
+    tree.size[0] += not full
     tree.boards[node], tree.auxes[node], tree.visits[node] = board, aux, 0.0
     for action in range(4):
         tree.counts[node, action], tree.totals[node, action] = 0.0, 0.0
         tree.firsts[node, action], tree.outcomes[node, action] = math.nan, NO_NODE
-    if depth > 0:
+    if depth > 0 and not full:
         parent, action = tree.path[depth - 1, 0], tree.path[depth - 1, 1]
         tree.siblings[node] = tree.outcomes[parent, action]
         tree.outcomes[parent, action] = node
@@ -181,6 +181,14 @@ def backup(tree: Tree, depth: Number, value: Number) -> None:
         tree.visits[node] += 1.0
         tree.counts[node, action] += 1.0
         tree.totals[node, action] += value
+
+
+@compiled(inline=True)
+def learn_scale(tree: Tree, gap: Number) -> None:
+    """One more difference between a move and the best one; nan where a move is illegal."""
+    if gap > 0.0:
+        scale = tree.scale[0]
+        tree.scale[0] = gap if scale == 0.0 else scale * NUDGE if gap > scale else scale / NUDGE
 
 
 @compiled
@@ -236,8 +244,9 @@ def build(game: Game, value: ValueFunction) -> Mcts:
             if after != board:
                 value = reward + max(after_value(state.weights, state.notes, after, after_aux), 0.0)
                 tree.firsts[node, action] = value
-                tree.spread[LOW], tree.spread[HIGH] = min(tree.spread[LOW], value), max(tree.spread[HIGH], value)
                 best = max(best, value)
+        for action in range(4):
+            learn_scale(tree, best - tree.firsts[node, action])
         return best
 
     @compiled(inline=True)
@@ -251,93 +260,18 @@ def build(game: Game, value: ValueFunction) -> Mcts:
 
     @compiled
     def begin(state: SearchState, board: Board, aux: np.uint64) -> None:
-        tree, room = state.tree, state.tree.boards.size
-        iterations = np.int64(state.limits.iterations)
-        if not keep_below(tree, board, aux) or tree.size[0] + min(iterations, room // 2) > room:
-            tree.size[0] = 0
-            tree.spread[LOW], tree.spread[HIGH] = math.inf, -math.inf
-            evaluate(state, expand(tree, 0, board, aux))
+        state.tree.size[0], state.tree.scale[0] = 0, 0.0
+        evaluate(state, expand(state.tree, 0, board, aux))
 
     @compiled
     def search(state: SearchState, board: Board, aux: np.uint64, rng: np.uint64) -> np.uint64:
-        tree, seconds = state.tree, state.limits.seconds
+        seconds = state.limits.seconds
         end = now() + seconds if seconds > 0 else math.inf
         begin(state, board, aux)
         for _ in range(np.int64(state.limits.iterations)):
-            if tree.size[0] == tree.boards.size:
-                break
             rng = iterate(state, rng)
             if seconds > 0 and now() >= end:
                 break
         return rng
 
     return Mcts(search, begin, select, iterate)
-
-
-# --- from move to move --------------------------------------------------------------------------------------------
-
-
-@compiled
-def find(tree: Tree, board: Board, aux: np.uint64) -> Number:
-    """An outcome of the root; NO_NODE when the position has not come up."""
-    for action in range(4 if tree.size[0] > 0 else 0):
-        child = outcome(tree, ROOT, action, board, aux)
-        if child != NO_NODE:
-            return child
-    return NO_NODE
-
-
-@compiled
-def descendants(tree: Tree, root: Number) -> Array:
-    """[positions] bool: is it the root or below? An outcome has a larger index than the position it comes from."""
-    below = np.zeros(tree.size[0], np.bool_)
-    below[root] = True
-    for node in range(root, tree.size[0]):
-        for action in range(4 if below[node] else 0):
-            child = np.int64(tree.outcomes[node, action])
-            while child != NO_NODE:
-                below[child] = True
-                child = np.int64(tree.siblings[child])
-    return below
-
-
-@compiled
-def move(tree: Tree, source: int, target: int) -> None:
-    """Write a position to another place of the arrays."""
-    tree.boards[target], tree.auxes[target] = tree.boards[source], tree.auxes[source]
-    tree.visits[target] = tree.visits[source]
-    for action in range(4):
-        tree.counts[target, action] = tree.counts[source, action]
-        tree.totals[target, action] = tree.totals[source, action]
-        tree.firsts[target, action] = tree.firsts[source, action]
-        tree.outcomes[target, action] = tree.outcomes[source, action]
-    tree.siblings[target] = tree.siblings[source]
-
-
-@compiled
-def keep_below(tree: Tree, board: Board, aux: np.uint64) -> bool:
-    """Make an outcome of the root the new root and forget the rest. False, and nothing done, when there is none."""
-    root = find(tree, board, aux)
-    if root == NO_NODE:
-        return False
-    below = descendants(tree, root)
-    moved_to = np.full(below.size, NO_NODE, np.int32)
-    new_size = 0
-    tree.spread[LOW], tree.spread[HIGH] = math.inf, -math.inf
-    for node in range(root, below.size):
-        if below[node]:
-            moved_to[node] = new_size
-            move(tree, node, new_size)
-            new_size += 1
-    tree.siblings[ROOT] = NO_NODE
-    for node in range(new_size):
-        if tree.siblings[node] != NO_NODE:
-            tree.siblings[node] = moved_to[tree.siblings[node]]
-        for action in range(4):
-            first = tree.firsts[node, action]
-            if not math.isnan(first):
-                tree.spread[LOW], tree.spread[HIGH] = min(tree.spread[LOW], first), max(tree.spread[HIGH], first)
-            if tree.outcomes[node, action] != NO_NODE:
-                tree.outcomes[node, action] = moved_to[tree.outcomes[node, action]]
-    tree.size[0] = new_size
-    return True

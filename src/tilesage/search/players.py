@@ -239,7 +239,7 @@ def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
     search, root_values, most_visited = mcts.build(game, value.code).search, mcts.root_values, mcts.most_visited
     seconds = spec.budget if spec.unit == "s" else 0.0
     iterations = MOST_ITERATIONS if seconds else int(spec.budget)
-    limits = mcts.Limits(float(iterations), seconds, spec.number("c", 0.2, 0.0, 100.0))
+    limits = mcts.Limits(float(iterations), seconds, spec.number("c", 0.5, 0.0, 100.0))
 
     @compiled(title=f"Monte Carlo tree search for {game.title} on {value.name}")
     def decide(
@@ -251,7 +251,7 @@ def mcts_agent(spec: Spec, game: Game, model: Model) -> Agent:
         return most_visited(memory.tree), rng
 
     def new_memory() -> mcts.SearchState:
-        tree = mcts.new_tree(min(8 * iterations + 8, MOST_POSITIONS))
+        tree = mcts.new_tree(min(iterations + 2, MOST_POSITIONS))
         return mcts.SearchState(game.rows, value.weights, value.new_notes(), tree, limits)
 
     return CompiledAgent(spec.text, game, decide, new_memory, model)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import inspect
 import math
 import operator
@@ -32,13 +31,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilesage.core.errors import InputError
+from tilesage.core.plugins import load
 from tilesage.core.random import seed_of
 from tilesage.games import Game, State
 from tilesage.games.board import ACTIONS
 from tilesage.games.state import action_of
 from tilesage.search.agents import CHOICE, Agent, Memory, Thought
 from tilesage.search.kinds import NO_MOVE
-from tilesage.search.registry import EXAMPLES
 from tilesage.search.specs import plugins
 
 PACKAGE = str(Path(__file__).resolve().parent.parent)
@@ -54,7 +53,6 @@ class Player(Protocol):
 
     def choose(self, state: State) -> int | str:
         """A legal move: 0 up, 1 right, 2 down, 3 left, or one of these words. Only asked while a move is legal."""
-        ...
 
 
 class AgentError(InputError):
@@ -184,7 +182,7 @@ def python_agent(player: object, game: Game) -> PythonAgent:
     if isinstance(player, str):
         text = player.strip()
         found = plugins().get(text, text)
-        return _agent_of(import_player(found), game, text, found)
+        return _agent_of(load(found, f"the player {text}")[0], game, text, found)
     reference = _reference_of(player)
     name = str(getattr(player, "__qualname__", type(player).__qualname__))
     return _agent_of(player, game, reference or name.rpartition("<locals>.")[2], reference)
@@ -210,26 +208,6 @@ def _agent_of(player: object, game: Game, spec: str, reference: str | None) -> P
         wrong = f"cannot be asked: {error}; a player takes one thing, the position: def player(state)"
         raise AgentError(f"{agent._place(choose)} {wrong}") from None
     return agent
-
-
-def import_player(reference: str) -> object:
-    """What module:name means; an `AgentError` says where the module is wrong."""
-    module, _, path = reference.partition(":")
-    try:
-        found: object = importlib.import_module(module)
-    except ModuleNotFoundError as missing:
-        if missing.name and (module + ".").startswith(missing.name + "."):
-            wrong = f"{reference}: there is no module {missing.name} here, and no such built-in player: {EXAMPLES}"
-            raise InputError(wrong) from None
-        raise AgentError(f"{_place_of(missing, None) or module}: {_in_short(missing)}") from missing
-    except (Exception, SystemExit) as error:
-        raise AgentError(f"{_place_of(error, None) or module}: importing {module} {_in_short(error)}") from error
-    for name in path.split("."):
-        if not hasattr(found, name):
-            known = [one for one, thing in vars(found).items() if callable(thing) and not one.startswith("_")]
-            raise InputError(f"{module} has no {path}; it has {', '.join(known[:8]) or 'nothing that could play'}")
-        found = getattr(found, name)
-    return found
 
 
 def _reference_of(player: object) -> str | None:

@@ -136,7 +136,7 @@ ROWS = (
         Budget("iterations (mcts:400), time a move (mcts:1s) or mcts:d1", words=("d1",)),
         (
             Option("leaf", "what a leaf is worth: rollouts, or value, which a network tells", "rollouts"),
-            Option("c", "how much is explored", "1; 0.2 with leaf=value"),
+            Option("c", "how much is explored", "1; 0.5 with leaf=value"),
             Option("below", "rollouts: moves of a node below the root: legal, or all, which may move nothing", BELOW),
             Option("gain", "rollouts: points count from the root, or of the rollout alone (root, rollout)", "root"),
         ),

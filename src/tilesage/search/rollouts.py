@@ -25,7 +25,6 @@ class Rollout(Protocol):
 
     def __call__(self, rows: Array, board: Board, aux: np.uint64, rng: np.uint64) -> tuple[Number, np.uint64]:
         """The score that they gain, and the generator after them."""
-        ...
 
 
 class FlatMonteCarlo(Protocol):
@@ -42,7 +41,6 @@ class FlatMonteCarlo(Protocol):
             seconds: or as many as fit into this time; 0 is no limit.
             out: [4] float64, becomes the means, nan where illegal.
         """
-        ...
 
 
 class Rollouts(NamedTuple):

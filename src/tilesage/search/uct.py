@@ -72,7 +72,6 @@ class Search(Protocol):
             board, aux: the position at the root.
             seconds: 0: no limit of time.
         """
-        ...
 
 
 def new_tree(nodes: int) -> Tree:
