@@ -48,6 +48,12 @@ def test_a_model_without_a_forecast_says_that_it_is_the_networks_value() -> None
     assert found.value == pytest.approx(state.score + model.value(state))
 
 
+def test_the_figure_of_a_position_is_the_same_whichever_player_reads_the_network() -> None:
+    figures = [opinion(agent(spec))[1:] for spec in ("greedy", "expectimax:2", "best")]
+    assert len({max(value for value in values if value is not None) for values, _, _ in figures}) == 1
+    assert len({name for _, _, name in figures}) == 1
+
+
 def test_a_player_without_opinion_and_a_game_that_is_over_have_no_figures() -> None:
     _, values, losses, name = opinion(agent("random", "2048"))
     assert values == losses == [None] * 4

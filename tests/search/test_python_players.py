@@ -23,7 +23,7 @@ import pytest
 from evaluation_support import figures
 from small_models import tiny_model
 from terminal_support import PseudoTerminal, at_terminal
-from web_support import play_letters, serving, talk, visiting
+from web_support import LETTERS, serving, talk, visiting
 
 import tilesage as package
 from tilesage import games
@@ -432,7 +432,8 @@ def test_watching_and_asking(capsys: pytest.CaptureFixture[str], monkeypatch: py
     assert state.over
     session = live.Session(games.get("2048").parse(BOARD), lambda: state, live.Adviser(agent("corner_agents:Corner")))
     session.press("hint")
-    assert (session.message, session.values[3]) == ("corner_agents:Corner would go left", 0.0)
+    assert session.opinion is not None
+    assert (session.message, session.opinion.values[3]) == ("corner_agents:Corner would go left", 0.0)
     session = live.Session(games.get("2048").parse(BOARD), lambda: state, live.Adviser(agent(plugin().pushes)))
     session.press("hint")
     assert "moves nothing" in session.message, "advice that fails does not end the game"
@@ -481,16 +482,15 @@ def test_the_page_offers_players_that_the_server_was_given(tmp_path: Path) -> No
         with visiting(address) as visitor:
             talk(visitor, "watch.start", game="2048", agent="corner_agents:Corner", seed=3, speed=1, paused=True)
             visitor.send(json.dumps({"id": 2, "do": "watch.step"}))
-            while not (pushed := json.loads(visitor.recv(timeout=60))).get("moves"):
+            while not (pushed := json.loads(visitor.recv(timeout=60))).get("letters"):
                 pass
-            assert (pushed["best"], pushed["cells"]) == (first, start.play(first).cells)
+            assert (pushed["best"], pushed["line"]) == (first, start.play(first).line)
             talk(visitor, "watch.start", game="2048", agent="corner_agents:Corner", seed=3, speed=0, paused=False)
             while json.loads(visitor.recv(timeout=60)).get("games", 0) == 0:
                 visitor.send(json.dumps({"id": 3, "do": "watch.seen", "frame": 10**6}))
-            demo = talk(visitor, "replay.demo", game="2048", agent="corner_agents:Corner")
-            assert play_letters(games.get("2048").new(int(demo["seed"])), demo["actions"]).over
-            found = talk(visitor, "replay.mistakes", **demo | {"agent": "corner_agents:Corner"})
-            assert found["mistakes"] == [], "it made no mistake by its own account"
+            lines = f"{start.line}\n{start.play(first).line}"
+            fields = {"game": "2048", "lines": lines, "actions": LETTERS[first], "agent": "corner_agents:Corner"}
+            assert talk(visitor, "judge", **fields)["losses"] == [0.0], "no mistake by its own account"
         for text in ("corner_agents:corner", "os:getcwd", "corner_agents"):
             refused = web.post("/api/hint", json={**ask, "agent": text})
             assert refused.status_code == 422

@@ -100,8 +100,8 @@ class Opinion:
 def opinion_of(agent: Agent, state: State, thought: Thought) -> Opinion:
     """What a thought means: the same figure for a position, whichever part of the player found the move.
 
-    The position is worth what the forecast says, and that is the figure of the move that is made. The other moves are
-    worth less by what the player says they lose, on the scale of the forecast.
+    The position is worth what the forecast says, or the network alone where there is none, and that is the figure of
+    the move that is made. The other moves are worth less by what the player says they lose.
     """
     best, own = thought
     if best == NO_MOVE or own[best] is None:
@@ -109,11 +109,13 @@ def opinion_of(agent: Agent, state: State, thought: Thought) -> Opinion:
     top = max(value for value in own if value is not None)
     losses = [None if value is None else max(0.0, top - value) for value in own]
     losses[best] = 0.0
-    forecast = forecast_of(agent.model)
-    if forecast is None or agent.model is None:
-        name = PROMISE if agent.model else RANDOM_GAMES if agent.spec.startswith(("mcts", "rollouts")) else OWN
-        return Opinion(best, [None if loss is None else top - loss for loss in losses], losses, name)
-    promised = agent.model.value(state)
-    worth = forecast.final_score(state, promised)
-    losses = [None if loss is None else worth - forecast.final_score(state, promised - loss) for loss in losses]
-    return Opinion(best, [None if loss is None else worth - loss for loss in losses], losses, FORECAST)
+    worth, name = top, RANDOM_GAMES if agent.spec.startswith(("mcts", "rollouts")) else OWN
+    if agent.model is not None:
+        promised, forecast = agent.model.value(state), forecast_of(agent.model)
+        worth, name = state.score + promised, PROMISE
+        if forecast:
+            worth, name = forecast.final_score(state, promised), FORECAST
+            losses = [
+                None if loss is None else worth - forecast.final_score(state, promised - loss) for loss in losses
+            ]
+    return Opinion(best, [None if loss is None else worth - loss for loss in losses], losses, name)

@@ -47,7 +47,7 @@ class Thought(NamedTuple):
     """What a player makes of a position."""
 
     action: int  # the move that it would make; NO_MOVE when the game is over
-    values: list[float | None]  # the expected final score of each action; None where illegal, or without an opinion
+    values: list[float | None]  # the player's own figure of each action; None where illegal, or without an opinion
 
 
 class Agent(ABC):
@@ -70,7 +70,7 @@ class Agent(ABC):
         return self.think(state, memory).action
 
     def values(self, state: State, memory: Memory | None = None) -> list[float | None]:
-        """The expected final score of each of the four moves; None where illegal, or for a player without opinion."""
+        """The player's own figure of each of the four moves; None where illegal, or for a player without opinion."""
         return self.think(state, memory).values
 
     def __repr__(self) -> str:

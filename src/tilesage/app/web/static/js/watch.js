@@ -93,13 +93,14 @@ function speedText() {
 
 // The watched game, begun or brought back, once.
 function started() {
-  opening ??= state.watch ? begin({ seed: state.watch.seed, actions: letters.join("") }) : brought();
+  opening ??= state.watch ? begin({ seed: state.watch.seed, actions: letters.join(""), id: state.watch.id }) : brought();
   return opening;
 }
 
 function brought() {
   const kept = keptGames("watch", firstGame("watch"))[0];
-  return kept ? begin({ seed: kept.seed, actions: kept.actions }) : begin({});
+  const free = kept && !store.get(`open.${kept.id}`); // no other tab has it open
+  return kept ? begin({ seed: kept.seed, actions: kept.actions, id: free ? kept.id : newId() }) : begin({});
 }
 
 export function watchGame(game) {
@@ -115,14 +116,14 @@ function begin(fields) {
   return opening;
 }
 
-async function open({ game = state.watch?.game ?? firstGame("watch"), seed = null, actions = "" }) {
+async function open({ game = state.watch?.game ?? firstGame("watch"), seed = null, actions = "", id = newId() }) {
   save();
   ready();
   waiting = null;
   const answer = await link.ask("watch.start", { game, ...player(), seed, actions, speed: speed(), paused: !state.watching });
   answered(true);
   letters = [...actions];
-  const watched = new Watched({ id: newId(), kind: "watch", game, seed: answer.seed, title: player().agent }, answer);
+  const watched = new Watched({ id, kind: "watch", game, seed: answer.seed, title: player().agent }, answer);
   store.set("watch.game", game);
   set(state.tab === "watch" ? { watch: watched, node: watched.at } : { watch: watched });
   tell("game");
