@@ -59,4 +59,4 @@ def test_every_command_in_the_documents_exists() -> None:
     for page in PAGES:
         for block in re.findall(r"```.*?```", page.read_text(encoding="utf-8"), re.DOTALL):
             for name in re.findall(r"^(?:\$ )?tilesage ([a-z-]+)", block, re.MULTILINE):
-                assert name in cli.available(), f"{page.name}: tilesage {name}"
+                assert name in cli.COMMANDS, f"{page.name}: tilesage {name}"

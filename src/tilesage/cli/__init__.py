@@ -42,18 +42,10 @@ EXAMPLES = """examples:
 """
 
 
-def available() -> dict[str, str]:
-    """The commands whose file is there."""
-    from pathlib import Path
-
-    here = Path(__file__).parent
-    return {name: text for name, text in COMMANDS.items() if (here / f"{name}.py").exists()}
-
-
 def overview() -> str:
     """The text of `tilesage --help`."""
     width = max(map(len, COMMANDS)) + 2
-    rows = "\n".join(f"  {name.ljust(width)}{text}" for name, text in available().items())
+    rows = "\n".join(f"  {name.ljust(width)}{text}" for name, text in COMMANDS.items())
     return (
         "usage: tilesage COMMAND [flags]        tilesage COMMAND --help for each one\n\n"
         f"A laboratory for 2048-like games.\n\ncommands:\n{rows}\n\n{EXAMPLES}"
@@ -102,8 +94,8 @@ def run_command(name: str = "help", *words: str) -> int:
 
         print(f"tilesage {__version__}")
         return 0
-    if name not in available():
-        return complain(f"unknown command {name!r}: write one of {', '.join(available())}")
+    if name not in COMMANDS:
+        return complain(f"unknown command {name!r}: write one of {', '.join(COMMANDS)}")
     from tilesage.cli.flags import parse
 
     module = importlib.import_module(f".{name}", __package__)

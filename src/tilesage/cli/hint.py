@@ -14,7 +14,7 @@ from tilesage.cli.players import WhoPlays
 from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
-    from tilesage.evaluation.advice import Advice
+    from tilesage.evaluation.advice import Advice, MoveAdvice
     from tilesage.search.agents import Agent, Memory
 
 
@@ -102,28 +102,25 @@ def board_of(line: str) -> str:
 
 def table(advice: Advice) -> str:
     """The board, then a line a move, the best one marked."""
-    from tilesage.games.board import ACTIONS
-
-    played = any(move.played is not None for move in advice.moves)
     lines = [str(advice.state), "", f"score {advice.state.score:,}"]
     if advice.best < 0:
         return "\n".join([*lines, "no move is legal: the game is over"])
-    lines.append(f"in brackets what a move gives away; the figure is the {advice.figure}")
-    head = f"{'expected':>24}{'':12}"
-    if played:
-        head += "    played on" + (f"   reach {advice.next_tile:,}" if advice.next_tile else "")
-    lines.append(head)
-    for move in advice.moves:
-        mark = "→" if move.action == advice.best else " "
-        line = f"{mark} {ACTIONS[move.action]:6}"
-        if not move.legal:
-            lines.append(f"{line}   moves nothing")
-            continue
-        line += f"{'–':>16}" if move.expected is None else f"{move.expected:16,.0f}"
-        line += f"{f'(−{move.loss:,.0f})':>12}" if move.loss else " " * 12
-        if move.played is not None:
-            line += f"{move.played:13,.0f}"
-        if move.reach is not None:
-            line += f"{100 * move.reach:11.1f} %"
-        lines.append(line)
-    return "\n".join(lines)
+    head = f"{'expected':>24}"
+    if any(move.played is not None for move in advice.moves):
+        head += f"{'played on':>25}" + (f"   reach {advice.next_tile:,}" if advice.next_tile else "")
+    lines += [f"in brackets what a move gives away; the figure is the {advice.figure}", head]
+    return "\n".join([*lines, *(row(move, move.action == advice.best) for move in advice.moves)])
+
+
+def row(move: MoveAdvice, best: bool) -> str:
+    """What is said about one move."""
+    from tilesage.games.board import ACTIONS
+
+    start = f"{'→' if best else ' '} {ACTIONS[move.action]:6}"
+    if not move.legal:
+        return f"{start}   moves nothing"
+    expected = "–" if move.expected is None else f"{move.expected:,.0f}"
+    loss = f"(−{move.loss:,.0f})" if move.loss else ""
+    played = "" if move.played is None else f"{move.played:,.0f}"
+    reach = "" if move.reach is None else f"{100 * move.reach:.1f} %"
+    return f"{start}{expected:>16}{loss:>12}{played:>13}{reach:>13}".rstrip()
