@@ -459,3 +459,23 @@ def test_the_nth_cell_is_found_without_a_branch(chosen):
     for n, cell in enumerate(sorted(chosen)):
         assert int(nth_cell(cells, np.uint64(n))) == 1 << 4 * cell
         assert int(nth(cells, np.uint64(n))) == 1 << 4 * cell
+
+
+def test_what_masked_learners_ask_for_and_what_is_no_action():
+    env = gymnasium.make("tilesage/2048-v0").unwrapped
+    _, info = env.reset(seed=1, options={"position": "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2"})
+    masks = env.action_masks()
+    assert masks.dtype == np.bool_
+    assert masks.tolist() == info["action_mask"].astype(bool).tolist() == [False, False, True, True]
+    for action in (1.0, 1.5, "1", None, [1, 2]):
+        with pytest.raises(games.InputError, match="an action is 0, 1, 2 or 3"):
+            env.step(action)
+    env.step(np.int64(2))
+    with pytest.raises(games.InputError, match="a position is a text"):
+        env.reset(options={"position": 5})
+    many = gymnasium.make_vec("tilesage/2048-v0", num_envs=2, vectorization_mode="vector_entry_point")
+    with pytest.raises(games.InputError, match="a position is for a single environment"):
+        many.reset(options={"position": "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2"})
+    many.reset(seed=1)
+    with pytest.raises(games.InputError, match="actions are whole numbers"):
+        many.step(np.array([1.0, 2.0]))

@@ -80,6 +80,10 @@ class BoardEnv(gymnasium.Env[Any, Any]):
         if seed is not None or not self._started:
             self._batch.seed(int(self.np_random.integers(2**63)) if seed is None else seed)
         position = (options or {}).get("position")
+        if not isinstance(position, str | None):
+            raise InputError(
+                f"a position is a text such as '..1./..2./.3../1...', not {position!r}"
+            )
         if position is None:
             self._batch.begin()
         else:
@@ -90,11 +94,16 @@ class BoardEnv(gymnasium.Env[Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Slide, and let chance place a tile. An action that is not legal changes nothing."""
-        if not 0 <= int(action) < 4:
+        played = np.asarray(action)
+        if played.size != 1 or played.dtype.kind not in "biu" or not 0 <= played.item() < 4:
             raise InputError(f"an action is 0, 1, 2 or 3 (up, right, down, left), not {action}")
-        self._batch.step(np.array([action], np.int64))
+        self._batch.step(played.astype(np.int64).reshape(1))
         seen = self._batch.seen
         return self._observation(), float(seen.rewards[0]), bool(seen.terminated[0]), False, self._info()
+
+    def action_masks(self) -> Array:
+        """Which of the four actions are legal, where MaskablePPO of sb3-contrib looks for it."""
+        return self._batch.masks[0].astype(np.bool_)
 
     def render(self) -> Any:
         """A text or a picture of the position, by `render_mode`."""
@@ -178,6 +187,8 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """New episodes, in all environments or in those of `options={"reset_mask": …}`."""
         super().reset(seed=seed)
+        if (options or {}).get("position") is not None:
+            raise InputError("a position is for a single environment, and these are many: leave it out")
         chosen = self._chosen((options or {}).get("reset_mask"))
         if not self._started:
             self._batch.seed(int(self.np_random.integers(2**63)) if seed is None else seed)
@@ -219,7 +230,10 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
         return chosen
 
     def _played(self, actions: Any) -> Array:
-        played = np.ascontiguousarray(actions, dtype=np.int64)
+        given = np.asarray(actions)
+        if given.dtype.kind not in "biu":
+            raise InputError(f"actions are whole numbers from 0 to 3 (up, right, down, left), not {given.dtype}")
+        played = np.ascontiguousarray(given, dtype=np.int64)
         if played.shape != (self.num_envs,):
             raise InputError(
                 f"give one action per environment, an array of shape ({self.num_envs},), not {played.shape}"
