@@ -68,6 +68,8 @@ def test_odd_words_are_one_line(
         (["evaluate", "--json", "nowhere/a.json"], "there is no folder nowhere"),
         (["evaluate", "--json", "-", "--save", "-"], "would be mixed"),
         (["train", "--seconds", "1", "--checkpoint", "nan"], "--checkpoint is a number above 0, not nan"),
+        (["evaluate", ""], "an empty word stands after evaluate"),
+        (["evaluate", "--agent", "random", "--json", ""], "an empty word stands after --json"),
         (["demo", "--games", "0"], "--games is a whole number from 1 on"),
         (["models", "--runs", "nowhere"], "nowhere is no folder of runs"),
         (["serve", "--think", "-1"], "--think is a number above 0, at most 3,600, not -1"),

@@ -64,6 +64,9 @@ Delay = Annotated[MaybeNumber, Limits(0, 3600)]
 
 def parse(command: type[Command], name: str, words: list[str]) -> Command:
     """The command with its flags; a wrong one, or a `--json` that cannot be written, is an `InputError`."""
+    if "" in words:
+        before = words[words.index("") - 1] if words[0] else name
+        raise InputError(f"an empty word stands after {before}: write a value, or leave the flag out")
     errors, words = io.StringIO(), with_parameters(command, words)
     try:
         with contextlib.redirect_stderr(errors):

@@ -81,9 +81,7 @@ class BoardEnv(gymnasium.Env[Any, Any]):
             self._batch.seed(int(self.np_random.integers(2**63)) if seed is None else seed)
         position = (options or {}).get("position")
         if not isinstance(position, str | None):
-            raise InputError(
-                f"a position is a text such as '..1./..2./.3../1...', not {position!r}"
-            )
+            raise InputError(f"a position is a text such as '..1./..2./.3../1...', not {position!r}")
         if position is None:
             self._batch.begin()
         else:
