@@ -101,7 +101,7 @@ class BoardEnv(gymnasium.Env[Any, Any]):
 
     def action_masks(self) -> Array:
         """Which of the four actions are legal, where MaskablePPO of sb3-contrib looks for it."""
-        return self._batch.masks[0].astype(np.bool_)
+        return np.asarray(self._batch.masks[0], np.bool_)
 
     def render(self) -> Any:
         """A text or a picture of the position, by `render_mode`."""
