@@ -17,6 +17,7 @@ from tilesage.app.web.library import EVALUATION
 from tilesage.core.errors import InputError
 from tilesage.core.files import written
 from tilesage.evaluation.evaluate import evaluate
+from tilesage.learning import cpu  # noqa: F401 (what a training needs is loaded before anybody asks for it)
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.runs import Run, stopping_cleanly
 
@@ -51,6 +52,7 @@ TASKS: dict[str, Callable[..., None]] = {"train": train, "evaluate": play}
 def main() -> int:
     """Wait for the task, and do it; an error is one line."""
     try:
+        TrainConfig()  # loads what every training needs
         what, folder, words = json.loads(sys.stdin.readline() or '["", "", {}]')
         if what:
             TASKS[what](Path(folder), **words)
