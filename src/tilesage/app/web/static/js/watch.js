@@ -14,6 +14,7 @@ const SPEEDS = [1, 2, 5, 10, 20, 60, 200, 0]; // moves a second; 0 is as fast as
 const MOST_POINTS = 2000; // of the graph
 let waiting = null; // the newest frame not drawn yet
 let letters = []; // of the game on the board
+let finished = null; // the game before
 let spoken = 0;
 let opening = null;
 let ready = () => {}; // ends the note that the agent is being prepared
@@ -123,6 +124,7 @@ async function open({ game = state.watch?.game ?? firstGame("watch"), seed = nul
   const answer = await link.ask("watch.start", { game, ...player(), seed, actions, speed: speed(), paused: !state.watching });
   answered(true);
   letters = [...actions];
+  finished = null;
   const watched = new Watched({ id, kind: "watch", game, seed: answer.seed, title: player().agent }, answer);
   store.set("watch.game", game);
   set(state.tab === "watch" ? { watch: watched, node: watched.at } : { watch: watched });
@@ -155,6 +157,7 @@ function take(frame) {
   if (!watch || frame.game !== watch.game) return;
   if (frame.seed !== watch.seed) {
     save();
+    finished = { seed: watch.seed, actions: letters.join("") };
     letters = [];
     Object.assign(watch, { id: newId(), seed: frame.seed, course: [] });
   }
@@ -188,9 +191,10 @@ function draw() {
 }
 
 async function review() {
-  if (!letters.length) return toast("Let it make a move first.");
   if (state.watching) toggle();
-  const { game, seed, title } = state.watch;
+  const now = letters.length ? { seed: state.watch.seed, actions: letters.join("") } : finished;
+  if (!now) return toast("Let it make a move first.");
+  const { game, title } = state.watch;
   tell("analyse");
-  await openGame({ game, seed, board: null, actions: letters.join("") }, `Game of ${title}`, letters.length).catch(oops);
+  await openGame({ game, board: null, ...now }, `Game of ${title}`, now.actions.length).catch(oops);
 }
