@@ -143,3 +143,17 @@ def test_the_longest_chain_can_be_and_nothing_above_it() -> None:
     check_possible(game.parse(" ".join(map(str, chain))))
     with pytest.raises(InputError, match="cannot be"):
         check_possible(game.parse(" ".join(map(str, [*chain[:15], 8]))))
+
+
+def test_a_model_is_given_as_a_word_or_as_a_flag(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for words in (["--model", model, BOARD], [model, BOARD], [BOARD, "--model", model]):
+        assert main(["hint", *words, "--agent", "greedy"]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1] == said[2] != ""
+    for word in (model, "--model"):
+        words = [word] if word == model else [word, model]
+        assert main(["evaluate", *words, "--games", "2", "--quiet"]) == 0
+        assert "2 games of 2048" in capsys.readouterr().out
+    assert main(["evaluate", model, "--model", model]) == 2
+    assert "two models" in capsys.readouterr().err

@@ -28,7 +28,8 @@ GIVES_WAY = {
     "phases": {"rule", "rate"},
     "steps": {"decay"},
     "by_hint": {"turned"},
-    "stages": {"start"},
+    "stages": {"start", "fold"},
+    "fold": {"start", "stages"},
     "of": {"fold", "by_age", "by_hint", "turned", "stages", "start"},
     "direction": {"fold", "by_age"},
 }
