@@ -213,8 +213,11 @@ def test_figures_are_kept_small() -> None:
 
 def test_times_and_origins() -> None:
     assert [duration(seconds) for seconds in (0.2, 59.4, 61, 3600)] == ["0 s", "59 s", "1 min 1 s", "1 h 0 min"]
-    text = how_it_was_made({"play": replace(done_with(), command="tilesage evaluate --seed 3")})
-    assert "| play | 2026-01-01 | `abc` | a machine | 3 | 1 min 1 s |" in text
+    again = replace(done_with(), command="tilesage evaluate --seed 3")
+    text = how_it_was_made({"x-1.test": done_with(), "x-1.test2": again, "x-2.test": again})
+    assert "| x-1 | 2026-01-01 | `abc` | a machine | 2 min 2 s |" in text
+    assert "All of it: 3 min 3 s." in text
+    assert text.endswith("```\ntilesage evaluate\n```")
     assert done_with(seconds=90.5).whole_time == 90.5  # a resumed training: longer than its last part
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from tilesage.reports.report import Report, Scale
 from tilesage.reports.steps import Done, Experiment
 
 NOT_RUN = "not run"
+FIRST = ("1.learn", "1.test", "1.judge")  # of a row's first seed
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -58,13 +58,13 @@ def _first_table(report: Report, done: Mapping[str, Done]) -> list[str]:
     if "moves" in reported:
         moves = cells.together([Figure(test.figures["moves"] / test.figures["games"]) for test in tests])
         lines.append(["moves a game", f"{reported['moves']:,}", f"{moves.value:,.0f}" if moves else "", "", "", ""])
-    who = f"Ours is {report.rows[row]['label']}: {first['judged']}. {first.get('text', '')}".strip()
+    who = f"Ours is {report.rows[row]['label']}: {first['judged']}.\n{first.get('text', '')}".strip()
     head = ["", "reported", "ours", "verdict", "reported end", "our end"]
     return [who, table(head, lines), *_judge(report, row, done)]
 
 
 def _judge(report: Report, row: str, done: Mapping[str, Done]) -> list[str]:
-    """What the referee said of the recorded games, of every seed."""
+    """What the referee, who has rules of his own, said of the recorded games, of every seed."""
     judged = {name: one for name, one in done.items() if name.rsplit("-", 1)[0] == row and name.endswith(".judge")}
     reported, first = report.data["reported"], report.data["first"]
     found = [verdict(name.split(".")[0], one) for name, one in judged.items()]
@@ -89,10 +89,8 @@ def verdict(run: str, done: Done) -> str:
     if not said["ok"]:
         return f"{run}: **the referee found a fault:** {said.get('fault') or 'unfair chance'}."
     smallest = min(said["fairness"], default=1.0)
-    return (
-        f"{run}: the referee replayed all {said['games']:,} games with rules of its own: every action legal, every "
-        f"game played to its end, chance fair (smallest of {len(said['fairness'])} p-values {smallest:.3f})."
-    )
+    games = f"{said['games']:,} games, every action legal, each to its end"
+    return f"{run}: {games}, chance fair (p at most {smallest:.3f})."
 
 
 def _ablation(report: Report, done: Mapping[str, Done]) -> list[str]:
@@ -194,22 +192,27 @@ def all_cells(reports: Sequence[tuple[Report, Mapping[str, Done]]]) -> str:
 
 
 def how_it_was_made(done: Mapping[str, Done]) -> str:
-    """Every step with its command, commit, machine and time."""
+    """Every row with its commit, machine and time; the commands of the first seed and the first test."""
     if not done:
         return "Nothing has been run yet."
-    rows = [
-        [name, one.date, f"`{one.commit}`", one.machine, _seed(one.command), duration(one.whole_time)]
-        for name, one in done.items()
+    rows: dict[str, list[Done]] = {}
+    for name, one in done.items():
+        rows.setdefault(name.rsplit(".", 1)[0], []).append(one)
+    lines = [
+        [
+            row,
+            steps[0].date,
+            f"`{steps[0].commit}`",
+            steps[0].machine,
+            duration(sum(step.whole_time for step in steps)),
+        ]
+        for row, steps in rows.items()
     ]
-    commands = "\n".join(one.command for one in done.values())
+    commands = "\n".join(one.command for name, one in done.items() if name.rsplit("-", 1)[1] in FIRST)
     total = duration(sum(one.whole_time for one in done.values()))
-    head = ["step", "date", "commit", "machine", "seed", "time"]
-    return f"{table(head, rows)}\n\nAll of it: {total}.\n\n```\n{commands}\n```"
-
-
-def _seed(command: str) -> str:
-    words = shlex.split(command)
-    return words[words.index("--seed") + 1] if "--seed" in words else ""
+    head = ["row and seed", "date", "commit", "machine", "time"]
+    first = "The commands of seed 1 (other seeds, and other tests, differ in `--seed` alone):"
+    return f"{table(head, lines)}\n\nAll of it: {total}. {first}\n\n```\n{commands}\n```"
 
 
 def duration(seconds: float) -> str:
