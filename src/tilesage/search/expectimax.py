@@ -94,6 +94,18 @@ class Search(Protocol):
         """
 
 
+class Expect(Protocol):
+    """The recursion."""
+
+    def __call__(
+        self, state: SearchState, after: Board, aux: np.uint64, layers: Number, share: Number, prune: Number
+    ) -> Number:
+        """The value of an afterstate, `layers` moves deep. It is reached with probability `share`.
+
+        What is less likely than `prune` is left to the network: the last layer begins there.
+        """
+
+
 class Expectimax(NamedTuple):
     """The searches of a game on some value function."""
 
@@ -184,6 +196,23 @@ def best_of(values: Array) -> Number:
 @cache
 def build(game: Game, value: ValueFunction, use_table: bool = True, narrow: bool = False) -> Expectimax:
     """The searches, compiled for this game and this value function, `value.code`."""
+    slide, expect = game.rules.slide, recursion(game, value, use_table, narrow)
+
+    @compiled
+    def root_values(state: SearchState, board: Board, aux: np.uint64, limits: Limits, out: Array) -> None:
+        next_generation(state)
+        for action in range(MOVES):
+            after, after_aux, reward = slide(state.rows, board, aux, action)
+            out[action] = math.nan
+            if after != board:
+                v = expect(state, after, after_aux, limits.layers - 1, 1.0, limits.prune)
+                out[action] = reward + max(v, 0.0)
+
+    return Expectimax(root_values, deepening(root_values, narrow))
+
+
+def recursion(game: Game, value: ValueFunction, use_table: bool, narrow: bool) -> Expect:
+    """The value of an afterstate by the formulas above."""
     slide, placements, draws = game.rules.slide, game.rules.placements, game.rules.draws
     after_value, (expected, leaf_value) = value.after_value, last_layer.build(game, value)
     placed_value, weigh = make_placed_value(game), make_weigh(game, value)
@@ -193,10 +222,6 @@ def build(game: Game, value: ValueFunction, use_table: bool = True, narrow: bool
     def expect(
         state: SearchState, after: Board, aux: np.uint64, layers: Number, share: Number, prune: Number
     ) -> Number:
-        """The value of an afterstate, `layers` moves deep. It is reached with probability `share`.
-
-        What is less likely than `prune` is left to the network: the last layer begins there.
-        """
         if layers <= 0:
             return after_value(state.weights, state.notes, after, aux)
         after, table = position_key(after, aux, symmetric), state.table
@@ -240,15 +265,11 @@ def build(game: Game, value: ValueFunction, use_table: bool = True, narrow: bool
             table.keys[entry], table.stamps[entry], table.values[entry] = key, stamp, value
         return value
 
-    @compiled
-    def root_values(state: SearchState, board: Board, aux: np.uint64, limits: Limits, out: Array) -> None:
-        next_generation(state)
-        for action in range(MOVES):
-            after, after_aux, reward = slide(state.rows, board, aux, action)
-            out[action] = math.nan
-            if after != board:
-                v = expect(state, after, after_aux, limits.layers - 1, 1.0, limits.prune)
-                out[action] = reward + max(v, 0.0)
+    return expect
+
+
+def deepening(root_values: Search, narrow: bool) -> Search:
+    """Rounds of the search within a budget."""
 
     @compiled
     def deepen(state: SearchState, board: Board, aux: np.uint64, limits: Limits, out: Array) -> None:
@@ -277,4 +298,4 @@ def build(game: Game, value: ValueFunction, use_table: bool = True, narrow: bool
         state.counters[STOPPED] = 0
         state.stop_at[:] = math.inf
 
-    return Expectimax(root_values, deepen)
+    return deepen

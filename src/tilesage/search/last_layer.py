@@ -7,6 +7,7 @@ one line is looked up; tiles that slide to the same place share a leaf.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -61,9 +62,16 @@ def new_lines(game: Game) -> Array:
 @cache
 def build(game: Game, value: ValueFunction) -> LastLayer:
     """The last layer, compiled for this game and this value function, `value.code`."""
+    general = outcome_by_outcome(game, value)
+    if game.second_rate is None:
+        return general
+    return LastLayer(line_by_line(game, value, general.expected), general.leaf_value)
+
+
+def outcome_by_outcome(game: Game, value: ValueFunction) -> LastLayer:
+    """The last layer of any game: all outcomes, and all moves of each."""
     slide, placements, draws = game.rules.slide, game.rules.placements, game.rules.draws
     after_value, reads_hint, placed_value = value.after_value, value.reads_hint, make_placed_value(game)
-    second_rate, unit = game.second_rate or 0.0, game.row_unit
 
     @compiled
     def leaf_value(state: SearchState, board: Board, aux: np.uint64) -> Number:
@@ -76,7 +84,7 @@ def build(game: Game, value: ValueFunction) -> LastLayer:
         return best
 
     @compiled
-    def outcome_by_outcome(state: SearchState, after: Board, aux: np.uint64) -> Number:
+    def expected(state: SearchState, after: Board, aux: np.uint64) -> Number:
         boards, auxes, shares = state.boards[LAST], state.auxes[LAST], state.shares[LAST]
         hints, hint_shares = state.hints[LAST], state.hint_shares[LAST]
         value = 0.0
@@ -89,11 +97,39 @@ def build(game: Game, value: ValueFunction) -> LastLayer:
                 value += shares[i] * leaf_value(state, boards[i], auxes[i])
         return value
 
-    if game.second_rate is None:
-        return LastLayer(outcome_by_outcome, leaf_value)
+    return LastLayer(expected, leaf_value)
+
+
+def line_by_line(game: Game, value: ValueFunction, otherwise: Expected) -> Expected:
+    """The last layer where tiles of two kinds fall on any empty cell; `otherwise` for boards with a full nibble."""
+    second_rate, raise_by = game.second_rate or 0.0, one_direction(game, value)
 
     @compiled
-    def one_direction(
+    def by_lines(state: SearchState, after: Board, aux: np.uint64) -> Number:
+        if aux != ZERO or has_full_nibble(after):
+            return otherwise(state, after, aux)
+        best = state.shares[0]
+        best[:] = 0.0
+        turned = transpose(after)
+        empty, turned_empty = empty_cells(after), empty_cells(turned)
+        for side in range(2):
+            raise_by(state, state.lines[side], after, empty, False, best)
+            raise_by(state, state.lines[side], turned, turned_empty, True, best)
+        firsts, seconds = 0.0, 0.0
+        for cell in range(16):
+            firsts += best[cell]
+            seconds += best[16 + cell]
+        return ((1.0 - second_rate) * firsts + second_rate * seconds) / float(count(empty))
+
+    return by_lines
+
+
+def one_direction(game: Game, value: ValueFunction) -> Callable[..., None]:
+    """`raise_by(state, table, board, empty, upright, best)`, the part of one direction of the slide."""
+    after_value, unit = value.after_value, game.row_unit
+
+    @compiled
+    def raise_by(
         state: SearchState, table: Array, board: Board, empty: np.uint64, upright: bool, best: Array
     ) -> None:
         """Raise `best` [cell, tile] by what sliding all rows by `table` gains; `upright`: rows are columns."""
@@ -137,21 +173,4 @@ def build(game: Game, value: ValueFunction) -> LastLayer:
                     place = (4 * j + i if upright else 4 * i + j) + 16 * tile
                     best[place] = max(best[place], gained)
 
-    @compiled
-    def by_lines(state: SearchState, after: Board, aux: np.uint64) -> Number:
-        if aux != ZERO or has_full_nibble(after):
-            return outcome_by_outcome(state, after, aux)
-        best = state.shares[0]
-        best[:] = 0.0
-        turned = transpose(after)
-        empty, turned_empty = empty_cells(after), empty_cells(turned)
-        for side in range(2):
-            one_direction(state, state.lines[side], after, empty, False, best)
-            one_direction(state, state.lines[side], turned, turned_empty, True, best)
-        firsts, seconds = 0.0, 0.0
-        for cell in range(16):
-            firsts += best[cell]
-            seconds += best[16 + cell]
-        return ((1.0 - second_rate) * firsts + second_rate * seconds) / float(count(empty))
-
-    return LastLayer(by_lines, leaf_value)
+    return raise_by

@@ -14,6 +14,7 @@ of its own.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
@@ -214,7 +215,7 @@ def most_visited(tree: Tree) -> Number:
 @cache
 def build(game: Game, value: ValueFunction) -> Mcts:
     """The search, compiled for this game and this value function, `value.code`."""
-    slide, spawn, after_value = game.rules.slide, game.rules.spawn, value.after_value
+    slide, spawn, evaluate = game.rules.slide, game.rules.spawn, evaluation(game, value)
 
     @compiled(inline=True)
     def select(state: SearchState, rng: np.uint64) -> tuple[Number, bool, Board, np.uint64, np.uint64]:
@@ -233,21 +234,6 @@ def build(game: Game, value: ValueFunction) -> Mcts:
                 return depth, True, board, aux, rng
             node = child
         return depth, False, board, aux, rng
-
-    @compiled(inline=True)
-    def evaluate(state: SearchState, node: Number) -> Number:
-        """Know the moves of a new position; its value by the network, 0 when no move is legal."""
-        tree, best = state.tree, 0.0
-        board, aux = tree.boards[node], tree.auxes[node]
-        for action in range(4):
-            after, after_aux, reward = slide(state.rows, board, aux, action)
-            if after != board:
-                value = reward + max(after_value(state.weights, state.notes, after, after_aux), 0.0)
-                tree.firsts[node, action] = value
-                best = max(best, value)
-        for action in range(4):
-            learn_scale(tree, best - tree.firsts[node, action])
-        return best
 
     @compiled(inline=True)
     def iterate(state: SearchState, rng: np.uint64) -> np.uint64:
@@ -275,3 +261,25 @@ def build(game: Game, value: ValueFunction) -> Mcts:
         return rng
 
     return Mcts(search, begin, select, iterate)
+
+
+def evaluation(game: Game, value: ValueFunction) -> Callable[[SearchState, Number], Number]:
+    """`evaluate(state, node)`, the third phase of an iteration."""
+    slide, after_value = game.rules.slide, value.after_value
+
+    @compiled(inline=True)
+    def evaluate(state: SearchState, node: Number) -> Number:
+        """Know the moves of a new position; its value by the network, 0 when no move is legal."""
+        tree, best = state.tree, 0.0
+        board, aux = tree.boards[node], tree.auxes[node]
+        for action in range(4):
+            after, after_aux, reward = slide(state.rows, board, aux, action)
+            if after != board:
+                value = reward + max(after_value(state.weights, state.notes, after, after_aux), 0.0)
+                tree.firsts[node, action] = value
+                best = max(best, value)
+        for action in range(4):
+            learn_scale(tree, best - tree.firsts[node, action])
+        return best
+
+    return evaluate

@@ -13,8 +13,9 @@ random game alone gains, not the points on the way to it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -142,18 +143,7 @@ def root_values(tree: Tree, out: Array) -> None:
 @cache
 def build(game: Game) -> Search:
     """The search, compiled for this game."""
-    slide, spawn, evaluate = game.rules.slide, game.rules.spawn, rollouts.build(game).rollout
-
-    @compiled
-    def play(
-        rows: Array, board: Board, aux: np.uint64, action: Number, rng: np.uint64
-    ) -> tuple[Board, np.uint64, Number, np.uint64]:
-        """A move and the answer of chance, which waits for a legal one: next position, points, generator."""
-        after, after_aux, reward = slide(rows, board, aux, action)
-        if after == board:
-            return board, aux, np.int64(0), rng
-        board, aux, placed, rng = spawn(after, after_aux, rng)
-        return board, aux, reward + placed, rng
+    slide, play, evaluate = game.rules.slide, one_move(game), rollouts.build(game).rollout
 
     @compiled(inline=True)
     def select(
@@ -205,3 +195,21 @@ def build(game: Game) -> Search:
         return rng
 
     return search
+
+
+def one_move(game: Game) -> Callable[..., Any]:
+    """`play(rows, board, aux, action, rng)`: a move and the answer of chance."""
+    slide, spawn = game.rules.slide, game.rules.spawn
+
+    @compiled
+    def play(
+        rows: Array, board: Board, aux: np.uint64, action: Number, rng: np.uint64
+    ) -> tuple[Board, np.uint64, Number, np.uint64]:
+        """A move and the answer of chance, which waits for a legal one: next position, points, generator."""
+        after, after_aux, reward = slide(rows, board, aux, action)
+        if after == board:
+            return board, aux, np.int64(0), rng
+        board, aux, placed, rng = spawn(after, after_aux, rng)
+        return board, aux, reward + placed, rng
+
+    return play
