@@ -51,7 +51,7 @@ def share_error(percent: float, games: int) -> float:
     """Of a share of games, in percent.
 
     >>> round(share_error(93, 100), 2), round(share_error(100, 1000), 2)
-    (2.56, 0.1)
+    (2.69, 0.1)
     """
     p = (percent / 100 * games + 1) / (games + 2)
     return 100 * math.sqrt(p * (1 - p) / games)
