@@ -330,6 +330,7 @@ def test_by_another_name_no_training_starts(tmp_path: Path) -> None:
 
 def test_every_address_that_is_printed_opens_the_page(tmp_path: Path) -> None:
     with serving(tmp_path / "runs", "--host", "0.0.0.0") as address:
+        assert httpx.get(address).status_code == 200  # by then all has been said
         said = (tmp_path / "serve.log").read_text()
         found = re.findall(r"http://[0-9.:]+", said)
         for opened in (address, *found):
