@@ -179,8 +179,10 @@ def test_a_function_that_learns_is_asked_again() -> None:
 @pytest.mark.parametrize(
     ("function", "complaint"),
     [
-        (lambda boards, aux: boards[1:].astype(float), "asked for 4 boards and gave an array"),
-        (lambda boards, aux: 5.0, "asked for 4 boards and gave an array"),
+        (lambda boards, aux: boards[1:].astype(float), r"gave numbers of shape \(3,\) for 4 boards"),
+        (lambda boards, aux: 5.0, r"gave numbers of shape \(\) for 4 boards: one for each"),
+        (lambda boards, aux: ["a", "b", "c", "d"], "gave no numbers, but a list"),
+        (lambda boards, aux: [[1.0], [2.0, 3.0], [], []], "gave no numbers, but a list"),
         (lambda boards, aux: np.full(boards.size, np.nan), "no number"),
     ],
 )

@@ -279,11 +279,12 @@ def test_ctrl_c_keeps_the_games_before_it(workers: int) -> None:
     [
         ("nowhere:play", "there is no module 'nowhere' for the player nowhere:play, neither here nor installed"),
         ("expectimx:deep", "there is no module 'expectimx'"),
-        ("corner_agents.py:corner", "write its module, corner_agents:corner"),
+        ("corner_agents.py:corner", "not by a file: write corner_agents:corner"),
         ("corner_agents:missing", "has no 'missing' for the player corner_agents:missing; it has "),
         ("corner_agents:not_a_player", "is no player"),
         ("corner_agents:Nameless", "is no player"),
         ("corner", "or my_module:my_agent"),
+        ("./corner_agents.py:corner", "without its path and .py"),
         ("corner_agents:corner,depth=3", "or my_module:my_agent"),
     ],
 )

@@ -33,7 +33,7 @@ def load(place: str, what: str) -> tuple[Any, str]:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     if module_name.endswith(".py"):
-        raise InputError(f"{place} names a file: write its module, {module_name[:-3]}:{attribute}, for {what}")
+        raise InputError(f"{what} is named by its module, not by a file: write {module_name[:-3]}:{attribute}")
     if not _exists(module_name):
         raise InputError(f"there is no module {module_name!r} for {what}, neither here nor installed")
     file = _file_of(module_name)

@@ -73,9 +73,13 @@ class BatchValue(OutsideValue):
         for i in range(0, boards.size, TOGETHER):
             part = slice(i, i + TOGETHER)
             asked = (tiles_of(game, boards[part], auxes[part]),) if self.tiles else (boards[part], auxes[part])
-            said = np.asarray(self.function(*asked), np.float64)
-            if said.shape not in ((len(asked[0]),), (len(asked[0]), 1)):
-                raise InputError(f"{self.name} was asked for {len(asked[0])} boards and gave an array {said.shape}")
+            answer, wanted = self.function(*asked), len(asked[0])
+            try:
+                said = np.asarray(answer, np.float64)
+            except (TypeError, ValueError):
+                raise InputError(f"{self.name} gave no numbers, but a {type(answer).__name__}") from None
+            if said.shape not in ((wanted,), (wanted, 1)):
+                raise InputError(f"{self.name} gave numbers of shape {said.shape} for {wanted} boards: one for each")
             found[part] = said.reshape(-1)
         if not np.isfinite(found).all():
             raise InputError(f"{self.name} gave a value that is infinite or no number")

@@ -81,7 +81,8 @@ def parse_spec(text: str) -> Spec:
         rest = "," + rest if rest else ""
     row = REGISTRY.get(name)
     if row is None:
-        raise InputError(f"unknown agent {text!r}: write one of {EXAMPLES}, or my_module:my_agent")
+        file = " (a module in the current folder, without its path and .py)" if ".py" in text else ""
+        raise InputError(f"unknown agent {text!r}: write one of {EXAMPLES}, or my_module:my_agent{file}")
     budget, *words = rest.split(",")
     options = dict(_option(text, row, word) for word in words)
     if row.budget:

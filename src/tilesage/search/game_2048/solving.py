@@ -298,7 +298,7 @@ def solve(game: Game, tables: Sequence[tuple[Chain, int]], threads: int = 0, kep
     threads = threads or processors()
     if size > memory_of_this_machine() * 0.8:
         raise InputError(
-            f"these endgames need {shelf.gigabytes(size)} of memory: take a smaller target, or --device cuda"
+            f"these endgames need {shelf.gigabytes(size)} of memory: take a smaller target, or the device cuda"
         )
     endgames = known._replace(slides=np.zeros(size, np.uint8))
     begins = [int(known.offsets[known.places[kind_of(chain), target, 1]]) // 2 for chain, target in tables]
