@@ -169,8 +169,8 @@ def _prefetch() -> Callable[[Any, Any], None]:
             place = builder.gep(_data(context, builder, signature.args[0], args[0]), [args[1]])
             kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), HALF, HALF, HALF])
             function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
-            to_write, keep_near, data = HALF(1), HALF(3), HALF(1)
-            builder.call(function, [builder.bitcast(place, BYTE.as_pointer()), to_write, keep_near, data])
+            to_read, keep_near, data = HALF(0), HALF(3), HALF(1)
+            builder.call(function, [builder.bitcast(place, BYTE.as_pointer()), to_read, keep_near, data])
             return context.get_dummy_value()
 
         return types.void(array, types.uint64), generate
@@ -178,5 +178,6 @@ def _prefetch() -> Callable[[Any, Any], None]:
     return cast(Callable[[Any, Any], None], prefetch)
 
 
-# prefetch(array, index): ask the memory for the line of array[index], which will soon be read and written.
+# prefetch(array, index): ask the memory for the line of array[index], which will soon be read. Asked for to be
+# written, as one line in four then is, cores would take them from each other (docs/performance.md).
 prefetch = _prefetch()
