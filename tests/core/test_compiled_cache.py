@@ -344,6 +344,10 @@ if __name__ == "__main__":
     print(program.loop(program.Box(1)))
 """
 EACH_OTHER = """
+import sys
+
+import numba
+
 from tilesage.core.compiler import compiled
 
 
@@ -366,10 +370,28 @@ def itself(n):
     return 1 if n == 0 else itself(n - 1)
 
 
+@compiled
+def through(n):
+    return even(n)
+
+
+@numba.njit
+def in_python(n):
+    with numba.objmode(found="int64"):
+        found = int(str(n) + "1")
+    return found
+
+
+@compiled
+def through_python(n):
+    return in_python(n)
+
+
 if __name__ == "__main__":
     import program
 
-    print(program.even(10), program.odd(10), program.itself(3))
+    called = [getattr(program, name) for name in sys.argv[1:]] or [program.even, program.odd, program.itself]
+    print(*(function(10) for function in called))
 """
 
 
@@ -397,6 +419,13 @@ def test_functions_that_call_each_other_are_not_kept(tmp_path: Path) -> None:
     for _ in range(3):
         assert run(folder, tmp_path) == [1, 0, 1]
     assert [path.name.partition("-")[0] for path in kept(tmp_path)] == ["itself"]
+
+
+@pytest.mark.parametrize(("name", "found"), [("through", 1), ("through_python", 101)])
+def test_what_has_no_digest_is_compiled_whole_where_others_call_it(tmp_path: Path, name: str, found: int) -> None:
+    folder = write(tmp_path / "here", EACH_OTHER)
+    for _ in range(2):
+        assert run(folder, tmp_path, name) == [found]
 
 
 # --- Linking -----------------------------------------------------------------------------------------------------

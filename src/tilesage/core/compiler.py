@@ -182,17 +182,21 @@ def _remove_old_files(place: Path) -> None:
 
 
 class _Names(_Store):
-    """Of an inner function only the name is made; nothing of it is on disk."""
+    """Of an inner function only the name is made; nothing of it is on disk. Without a digest it is compiled whole."""
 
     def __init__(self, function: Compiled, code: Compiled) -> None:
         super().__init__(function, None)
         self.code = code
 
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        super().load_overload(sig, target_context)
+        if self.digest is not None:
+            return None
+        self.function.compile(sig)  # functions that call each other are not found without machine code
+        return self.function.overloads[tuple(sig)]._replace(metadata=None)
+
     def _kept(self, key: str, target_context: Any) -> None:
         return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        self.begun.pop(sig, None)
 
 
 def _keep(function: Compiled, title: str | None = None) -> None:

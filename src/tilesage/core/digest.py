@@ -140,7 +140,7 @@ class Digests:
     def fresh(self, function: Compiled) -> str:
         """The digest of what machine code would be made of now."""
         options = function.targetoptions
-        if options.get("parallel") or options.get("forceobj"):
+        if options.get("parallel") or options.get("forceobj") or "objmode" in function.py_func.__code__.co_names:
             raise Unseen(f"the threads or the Python objects of {_name(function)}")
         self.path.append(function)
         try:

@@ -3,7 +3,8 @@
 Numba optimises every function and makes its machine code, wrappers for Python and C with it, even of functions that
 only other compiled ones call; whoever calls one links it, optimises it again, and so on up to the function that
 Python calls. Here a function that is compiled for another one is typed and lowered to LLVM, and that is all: the
-outermost one links all of them and is optimised as a whole. Called from Python itself, it is compiled whole.
+outermost one links all of them and is optimised as a whole. Called from Python itself, it is compiled whole, and so
+is what has no digest (digest.py).
 
 This reaches into two classes of Numba's compiler. `POSSIBLE` says whether they have the shape that is known here;
 where they do not, every function is compiled whole, as Numba does by itself.
