@@ -25,12 +25,14 @@ from web_support import LETTERS, play_letters, save_small_models, serving, some_
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tilesage import cli, games
+from tilesage.app.web import learner
 from tilesage.app.web.fields import read
 from tilesage.app.web.library import MOST_RUNS, Library, read_metrics
 from tilesage.app.web.limits import VisitorQueue, WorkerPool
 from tilesage.app.web.settings import Settings
 from tilesage.app.web.training import TRAINING, Trainings
 from tilesage.core.errors import InputError
+from tilesage.learning.folders import held
 
 BOARD = "2 4 8 16 0 0 2 4 0 0 0 2 0 0 0 0"
 SECRET = "kept-elsewhere"
@@ -721,3 +723,23 @@ def _given(operation: Any) -> Any:
     from hypothesis import given
 
     return given(case=operation.as_strategy())
+
+
+@pytest.mark.parametrize("told", ["[]", '{"agent": "greedy", "reach": []}', "5", '{"reach": {}}'])
+def test_figures_of_an_evaluation_that_make_no_sense_hide_no_runs(home: Path, told: str) -> None:
+    place = home / "runs" / "second" / "evaluation.json"
+    place.write_text(told)
+    try:
+        good, _ = Library(Settings(runs=home / "runs")).described()
+    finally:
+        place.unlink()
+    assert {run["name"] for run in good} == {"first", "second"}
+
+
+def test_a_training_that_is_refused_leaves_the_lock_of_another_one(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    with held(folder):  # another process begins a run here, and has not written its settings yet
+        with pytest.raises(InputError, match="another process"):
+            learner.train(folder, {"network": "tiny", "games": 10})
+        assert (folder / "run.lock").exists()

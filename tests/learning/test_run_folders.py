@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tilesage.core.errors import InputError
 from tilesage.learning import Run, TrainConfig, cpu, folders, read_metrics, runs
 from tilesage.learning.cpu import CpuTrainer
 from tilesage.learning.progress import Progress
@@ -408,3 +409,47 @@ def test_ctrl_c_waits_for_the_threads(tmp_path: Path, monkeypatch: pytest.Monkey
     resumed = Run.resume(tmp_path / "run")
     assert resumed.progress.moves == run.progress.moves == run.trainer.done >= 2000
     resumed.close()
+
+
+LINE = json.dumps(
+    dict.fromkeys(("games", "moves", "seconds", "block", "mean", "error", "max", "moves_per_second"), 10)
+    | {"reach": {"2048": 0.5}, "rate": 1.0}
+)
+
+
+@pytest.mark.parametrize("end", [0, 1, LINE.index("}") + 1, len(LINE) - 1])
+def test_a_line_of_metrics_that_was_cut_is_left_out(tmp_path: Path, end: int) -> None:
+    (tmp_path / "metrics.jsonl").write_text(f"{LINE}\n{LINE[:end]}")
+    assert len(read_metrics(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("wrong", [LINE[:30], "[]", LINE.replace('{"2048": 0.5}', "[]")])
+def test_lines_after_a_damaged_one_are_not_lost_without_a_word(tmp_path: Path, wrong: str) -> None:
+    (tmp_path / "metrics.jsonl").write_text(f"{LINE}\n{wrong}\n{LINE}\n")
+    with pytest.raises(InputError, match="line 2 is no line of metrics"):
+        read_metrics(tmp_path)
+
+
+def test_a_model_that_was_replaced_is_gone_after_a_kill(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    played(folder, [1000, 2000])
+    best = folder / "best.safetensors"
+    best.write_bytes((folder / "last.safetensors").read_bytes())  # as if killed before it was removed
+    Run.resume(folder, games=100, make=lambda config: Scripted(config, [3000] * 10)).close()
+    assert not best.exists()
+
+
+def test_a_checkpoint_without_a_hint_on_its_path_is_refused(tmp_path: Path) -> None:
+    config = TrainConfig("threes", "tiny", by_hint=True, direction="backward", threads=1, games=10, seed=5)
+    run = Run.begin(config, tmp_path / "run")
+    run.trainer.advance(50, 10**6, 0.1)
+    run.checkpoint()
+    run.close()
+    last = tmp_path / "run" / "last.safetensors"
+    opened = Tensors.open(last, FORMAT)
+    arrays = {name: np.array(array) for name, array in opened.items()}
+    Run.resume(tmp_path / "run").close()
+    arrays["thread0.path_auxes"][0, 0] = 0
+    write_tensors(last, arrays, opened.metadata)
+    with pytest.raises(InputError, match="without its next tile"):
+        Run.resume(tmp_path / "run")

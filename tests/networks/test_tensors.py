@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import struct
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,3 +86,20 @@ def test_files_that_lie_are_refused(tmp_path: Path) -> None:
             said.append(str(mistake))
     assert len(said) > 200
     assert not any("\n" in words for words in said)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "array"),
+    [
+        ({"model": []}, {}),
+        ({"training": 5}, {}),
+        ({}, {"dtype": "F32", "shape": [0, 2**63 - 1], "data_offsets": [0, 0]}),
+        ({}, {"dtype": "F32", "shape": [0, 2**50, 2**50], "data_offsets": [0, 0]}),
+    ],
+)
+def test_headers_that_lie_are_refused(tmp_path: Path, metadata: dict[str, Any], array: dict[str, Any]) -> None:
+    header = {"__metadata__": {"format": KIND} | metadata} | ({"x": array} if array else {})
+    text = json.dumps(header).encode()
+    (tmp_path / "x.safetensors").write_bytes(struct.pack("<Q", len(text)) + text)
+    with pytest.raises(InputError):
+        Tensors.open(tmp_path / "x.safetensors", KIND)

@@ -72,13 +72,12 @@ def read_metrics(folder: Path) -> list[Line]:
     if not path.exists():
         raise InputError(f"{folder} is not a run: {NAME} is missing")
     found = []
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
         try:
             found.append(_checked(json.loads(line)))
-        except (ValueError, KeyError, TypeError, RecursionError):
-            if len(line) > LONGEST_LINE or line.endswith(b"}"):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            if len(line) > LONGEST_LINE or line.endswith(b"\n"):
                 raise InputError(f"{path}: line {number} is no line of metrics") from None
-            break
     return found
 
 

@@ -68,6 +68,10 @@ def _check_thread(thread: Mapping[str, Array], size: int, game: Game) -> None:
         if name in thread and thread[name].size and thread[name].max() >= size:
             raise InputError(f"{name} points outside the tables")
     check_positions(game, thread["board"], thread["aux"])
+    if game.hint and thread["path_auxes"].shape[1] == LONGEST:  # the position before the first hint has no table
+        for length, auxes in zip(thread["length"], thread["path_auxes"]):
+            if not (auxes[: max(0, length)] & np.uint64((1 << game.hint.bits) - 1)).all():
+                raise InputError("a position without its next tile")
     for g in range(len(thread["legal"])):
         _check_moves(
             game, {name: thread[name][g] for name in ("board", "aux", "legal", "afters", "auxes", "rewards")}

@@ -22,6 +22,7 @@ from tilesage.core.compiler import Array
 from tilesage.core.errors import InputError
 from tilesage.core.interrupts import postponed
 from tilesage.learning.config import TrainConfig, settings_of
+from tilesage.learning.folders import BEST as BEST_MODEL
 from tilesage.learning.folders import LAST, SETTINGS, Folder, checkpoint_of, is_run, standing, this_run
 from tilesage.learning.metrics import line_of, read_metrics
 from tilesage.learning.progress import Progress
@@ -126,6 +127,8 @@ class Run:
             run.config.write(folder / SETTINGS)  # what is refused above leaves the run as it was
             if _looks(run.done) == 0:
                 run.trainer.average(afresh=True)  # the mean was that of another end
+            if not run.progress.behind:  # killed before the model that it replaced was gone
+                (folder / BEST_MODEL).unlink(missing_ok=True)
             files.begin_metrics(run.progress.games - run.progress.block.games)
         return run
 

@@ -24,6 +24,7 @@ from tilesage.core.errors import InputError
 from tilesage.core.files import written
 
 LONGEST_HEADER = 1 << 23  # bytes: a checkpoint takes 3 kB for each thread
+LARGEST = 1 << 56  # bytes of an array, if none of its sides were 0
 DTYPES: dict[str, Any] = {
     "F32": np.float32,
     "F64": np.float64,
@@ -240,6 +241,8 @@ def _read_header(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, str],
         metadata = header.pop("__metadata__")
         if metadata.get("format") != kind:
             raise InputError(f"{path} is a safetensors file, but not an {kind}")
+        if not all(type(value) is str for value in metadata.values()):
+            raise ValueError
         _check_places(path, header, size - 8 - length)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
@@ -255,6 +258,7 @@ def _check_places(path: Path, header: dict[str, Any], room: int) -> None:
         begin, end = places = tensor["data_offsets"]
         shape = tensor["shape"]
         whole = all(type(n) is int and n >= 0 for n in (*places, *shape)) and len(shape) <= 8
+        whole = whole and 8 * math.prod(filter(None, shape)) < LARGEST
         kind = DTYPES.get(tensor["dtype"])
         if kind is None or not whole or end - begin != np.dtype(kind).itemsize * math.prod(shape):
             raise InputError(f"{path}: tensor {name!r} does not fit its description")

@@ -19,6 +19,7 @@ from tilesage.core.files import written
 from tilesage.evaluation.evaluate import evaluate
 from tilesage.learning import cpu  # noqa: F401 (what a training needs is loaded before anybody asks for it)
 from tilesage.learning.config import TrainConfig
+from tilesage.learning.folders import LOCK, held
 from tilesage.learning.runs import Run, stopping_cleanly
 
 
@@ -27,8 +28,9 @@ def train(folder: Path, settings: dict[str, Any]) -> None:
     try:
         run = Run.begin(TrainConfig(**settings), folder)
     except BaseException:
-        with contextlib.suppress(OSError):
-            (folder / "run.lock").unlink(missing_ok=True)
+        with contextlib.suppress(OSError, InputError):
+            held(folder).close()  # unless another process begins a run here
+            (folder / LOCK).unlink()
             folder.rmdir()  # unless there is something in it
         raise
     with stopping_cleanly(run):

@@ -171,7 +171,7 @@ def _read_evaluation(path: Path) -> dict[str, Any] | None:
     try:
         told = json.loads(path.read_text("utf-8"))
         return {**_figures(told), "agent": str(told["agent"])}
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 
 
