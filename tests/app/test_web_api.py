@@ -620,7 +620,8 @@ def test_who_asks_anew_waits_behind_their_own_thought_and_others_do_not() -> Non
         finally:
             done.set()
             pool.close()
-        assert order == ["elsewhere", "long", "long", "here", "here", "here"]
+        assert order[:2] == ["elsewhere", "long"]
+        assert sorted(order[2:]) == ["here", "here", "here", "long"], "each waits for one of the long ones"
         assert queue.waiting == 0
 
     asyncio.run(asking())
