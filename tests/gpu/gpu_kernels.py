@@ -30,6 +30,7 @@ from tilesage.gpu.play import Boards, GpuPlayer
 from tilesage.gpu.search import POINT, GpuSearcher, Practised, Search
 from tilesage.gpu.trainer import GpuTrainer
 from tilesage.learning.ahead import make_ahead
+from tilesage.learning.batch import BatchTrainer
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.metrics import read_metrics
 from tilesage.learning.runs import Run
@@ -646,6 +647,18 @@ def test_a_trainer_goes_on_exactly_where_another_stopped(decay: float) -> None:
     assert np.array_equal(first.weights(), second.weights())
     assert np.array_equal(first.learner.host_weights(), second.learner.host_weights())
     assert np.array_equal(first.state()["memory"], second.state()["memory"])
+
+
+@pytest.mark.parametrize(("rule", "decay"), [("td", 0.0), ("tc", 0.0), ("tc", 0.5)])
+def test_exact_training_on_a_cpu_is_the_training_here_bit_for_bit(rule: str, decay: float) -> None:
+    settings = replace(SETTINGS, rule=rule, decay=decay, average=False, seed=3)
+    there = BatchTrainer(replace(settings, device="cpu", exact=True))
+    here = GpuTrainer(settings)
+    for _ in range(2):
+        for trainer in (there, here):
+            trainer.advance(12 * GAMES_A_BLOCK, 1 << 40, 0.5)
+        assert np.array_equal(there.state()["weights"], here.state()["weights"])
+    assert len(np.unique(here.state()["weights"])) > 20
 
 
 def test_the_model_holds_what_was_learnt_last(monkeypatch: pytest.MonkeyPatch) -> None:
