@@ -117,3 +117,11 @@ def test_a_run_goes_on_exactly_with_other_threads(tmp_path: Path) -> None:
 def test_what_cannot_be_exact_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         TrainConfig(exact=True, **settings)
+
+
+def test_a_graphics_card_has_learnt_the_same_weights_bit_for_bit() -> None:
+    """The sum of all weights as whole numbers, which benchmarks/gpu.py printed on an H200."""
+    trainer = trainer_of(2, network="4x6", rule="td", flight=8192, seed=7)
+    trainer.advance(200 * 8192, NO_LIMIT, 0.1)
+    assert int(trainer.state()["weights"].view(np.uint32).astype(np.uint64).sum()) == 685302801987155
+    trainer.close()
