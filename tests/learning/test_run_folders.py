@@ -453,3 +453,24 @@ def test_a_checkpoint_without_a_hint_on_its_path_is_refused(tmp_path: Path) -> N
     write_tensors(last, arrays, opened.metadata)
     with pytest.raises(InputError, match="without its next tile"):
         Run.resume(tmp_path / "run")
+
+
+def test_a_folder_is_measured_while_files_come_and_go(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_bytes(bytes(1000))
+    (tmp_path / "other-name").hardlink_to(tmp_path / "kept")
+    over = threading.Event()
+
+    def come_and_go() -> None:
+        while not over.is_set():
+            for number in range(20):
+                (tmp_path / f"passing{number}").touch()
+            for number in range(20):
+                (tmp_path / f"passing{number}").unlink()
+
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    try:
+        assert {folders.bytes_in(tmp_path) for _ in range(300)} == {1000}
+    finally:
+        over.set()
+        thread.join()

@@ -40,7 +40,7 @@ class Command:
 
 def run(command: Command) -> int:
     """List the runs, or do to them what is asked for."""
-    from tilesage.learning.folders import delete, size_in_words, slim
+    from tilesage.learning.folders import bytes_in, delete, size_in_words, slim
 
     wanted = command.folders or [Path("runs")]
     found = [folder for given in wanted for folder in runs_in(given, bool(command.folders))]
@@ -51,9 +51,9 @@ def run(command: Command) -> int:
             )
         for folder in found:
             if command.yes or agreed("delete" if command.delete else "slim", folder):
-                before = size_of(folder)
+                before = bytes_in(folder)
                 (delete if command.delete else slim)(folder)
-                say(f"{folder}: {size_in_words(before - size_of(folder))} less")
+                say(f"{folder}: {size_in_words(before - bytes_in(folder))} less")
         return 0
     listed = [describe(folder) for folder in found]
     if write_json({"runs": listed}, command.json):
@@ -79,26 +79,21 @@ def runs_in(given: Path, asked_for: bool) -> Iterator[Path]:
 
 def agreed(deed: str, folder: Path) -> bool:
     """Does the user say yes?"""
-    from tilesage.learning.folders import size_in_words
+    from tilesage.learning.folders import bytes_in, size_in_words
 
     if not sys.stdin.isatty():
         raise InputError(f"nobody is here to be asked: to {deed} {folder}, add --yes")
-    return input(f"{deed} {folder} ({size_in_words(size_of(folder))})? [y/N] ").strip().lower() in ("y", "yes")
-
-
-def size_of(folder: Path) -> int:
-    """Bytes of all files."""
-    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
+    return input(f"{deed} {folder} ({size_in_words(bytes_in(folder))})? [y/N] ").strip().lower() in ("y", "yes")
 
 
 def describe(folder: Path) -> dict[str, Any]:
     """A run in `--json`; `mean` is that of its last 1,000 training games."""
     from tilesage.learning.config import settings_in
-    from tilesage.learning.folders import SETTINGS, standing
+    from tilesage.learning.folders import SETTINGS, bytes_in, standing
     from tilesage.learning.metrics import latest, read_metrics
 
-    entry: dict[str, Any] = {"run": str(folder), "bytes": size_of(folder)}
-    entry["seconds_old"] = round(time.time() - max(path.lstat().st_mtime for path in folder.iterdir()))
+    entry: dict[str, Any] = {"run": str(folder), "bytes": bytes_in(folder)}
+    entry["seconds_old"] = round(time.time() - folder.stat().st_mtime)
     try:
         settings, progress = settings_in(folder / SETTINGS), standing(folder)
         entry |= {"game": settings.get("game"), "network": settings.get("network"), "games": progress.games}

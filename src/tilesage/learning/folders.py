@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -125,6 +126,17 @@ def promise(config: TrainConfig) -> str:
     an_entry = config.bytes_an_entry
     most = config.memory_needed() * (an_entry + 1) / an_entry
     return f"checkpoints of {an_entry + 1} bytes a table entry met, at most {size_in_words(most)}"
+
+
+def bytes_in(folder: Path) -> int:
+    """Of all files: one with two names counts once, one that a training has just replaced not at all."""
+    found = {}
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            status = path.lstat()
+            if not stat.S_ISDIR(status.st_mode):
+                found[status.st_dev, status.st_ino] = status.st_size
+    return sum(found.values())
 
 
 def size_in_words(size: float) -> str:

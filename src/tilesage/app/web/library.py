@@ -17,7 +17,7 @@ from tilesage.app.web.limits import Missing
 from tilesage.app.web.settings import Settings
 from tilesage.core.errors import InputError
 from tilesage.learning.config import settings_in
-from tilesage.learning.folders import owner_of
+from tilesage.learning.folders import bytes_in, owner_of
 from tilesage.networks.files import BUILT_IN, FORMAT, SUFFIX, Model, built_in_names, load_model, model_in
 from tilesage.networks.tensors import Tensors
 
@@ -161,7 +161,7 @@ def describe_run(run: Run) -> dict[str, Any]:
         "last": last,
         "done": min(1.0, max(shares, default=0.0)),
         "learning": owner_of(run.folder) is not None,
-        "bytes": _bytes_in(run.folder),
+        "bytes": bytes_in(run.folder),
         "model": model_in(run.folder) is not None,
         "evaluation": _read_evaluation(run.folder / EVALUATION),
     }
@@ -173,15 +173,6 @@ def _read_evaluation(path: Path) -> dict[str, Any] | None:
         return {**_figures(told), "agent": str(told["agent"])}
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-
-
-def _bytes_in(folder: Path) -> int:
-    """What a folder takes on the disk; a file with two names is counted once."""
-    found = {}
-    for entry in os.scandir(folder):
-        status = entry.stat(follow_symlinks=False)
-        found[status.st_dev, status.st_ino] = status.st_size
-    return sum(found.values())
 
 
 def _is_figure(value: object) -> bool:

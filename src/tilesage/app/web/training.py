@@ -123,7 +123,7 @@ class Trainings:
         for run in runs:
             run["state"] = self._state(run)
         begun = {run["name"] for run in runs}
-        starting = [name for task, name in self.jobs if task == "train" and name not in begun]
+        starting = [name for task, name in list(self.jobs) if task == "train" and name not in begun]
         return {"runs": runs, "skipped": skipped, "failed": self.failed, "starting": starting}
 
     def _state(self, run: dict[str, Any]) -> str:
