@@ -269,11 +269,9 @@ def _makes_arrays(function: Callable[..., Any]) -> bool:
 @overload
 def compiled(function: Function, /) -> Function: ...
 @overload
+def compiled(*, inline: bool = False, title: str | None = None) -> Callable[[Function], Function]: ...
 def compiled(
-    *, inline: bool = False, title: str | None = None, fastmath: bool = False
-) -> Callable[[Function], Function]: ...
-def compiled(
-    function: Function | None = None, /, *, inline: bool = False, title: str | None = None, fastmath: bool = False
+    function: Function | None = None, /, *, inline: bool = False, title: str | None = None
 ) -> Function | Callable[[Function], Function]:
     """Compile a function for the CPU, the first time it is called; the machine code is kept on disk.
 
@@ -282,11 +280,11 @@ def compiled(
     anew.
 
     `inline` puts the code of a small function into its callers, where a loop is hot. `title` is for a loop that is
-    compiled for seconds: what the user reads meanwhile. `fastmath` lets sums be taken in another order.
+    compiled for seconds: what the user reads meanwhile.
     """
 
     def compile_later(function: Function) -> Function:
-        options: Any = {**OPTIONS, "nogil": True, "fastmath": fastmath, "_nrt": _makes_arrays(function)}
+        options: Any = {**OPTIONS, "nogil": True, "_nrt": _makes_arrays(function)}
         if inline:
             options["forceinline"] = True
         made = numba.njit(**options)(function)
