@@ -15,6 +15,7 @@ from tilesage.cli.sweep import table
 from tilesage.core.errors import InputError
 from tilesage.evaluation.evaluate import evaluate
 from tilesage.evaluation.sweep import Sweep, claim, read_sweep
+from tilesage.learning.folders import held
 from tilesage.networks.files import FORMAT
 from tilesage.networks.tensors import Tensors, write_tensors
 
@@ -166,6 +167,19 @@ def test_a_trial_that_fails_does_not_hold_up_the_others(tmp_path: Path, capsys: 
     (failed.folder / "failed.txt").unlink()
     assert main(words) == 1
     assert read_sweep(path, out).trials[0].state == "failed"
+
+
+def test_a_trial_that_another_sweep_trains_has_not_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "grid.toml", tmp_path / "out"
+    path.write_text(f"{COMMON}[grid]\nrate = [0.1]\n")
+    (trial,) = read_sweep(path, out).trials
+    trial.folder.mkdir(parents=True)
+    with held(trial.folder):
+        assert main(["sweep", str(path), "--out", str(out), "--quiet"]) == 2
+    assert "another process" in capsys.readouterr().err
+    assert trial.state == "waiting"
+    assert main(["sweep", str(path), "--out", str(out), "--quiet"]) == 0
+    assert trial.state == "finished"
 
 
 @contextlib.contextmanager

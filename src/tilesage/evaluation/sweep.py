@@ -39,7 +39,7 @@ from tilesage.core.errors import InputError
 from tilesage.core.files import written
 from tilesage.evaluation.evaluate import evaluate
 from tilesage.learning.config import TrainConfig, checked
-from tilesage.learning.folders import is_run, standing
+from tilesage.learning.folders import Taken, is_run, standing
 from tilesage.learning.metrics import read_metrics
 from tilesage.learning.runs import Run
 
@@ -113,6 +113,8 @@ class Trial:
                 if run.stopping:
                     return False
             found = evaluate("greedy", self.games, workers=self.config.threads, model=self.folder)
+        except Taken:  # by another sweep, whose business it is
+            raise
         except InputError as wrong:
             self.fail(str(wrong))
             return True

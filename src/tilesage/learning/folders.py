@@ -39,6 +39,10 @@ SMALL = 1 << 16  # bytes of an array that is not worth looking at
 MOST_THREADS = 8  # that look for what was met
 
 
+class Taken(InputError):
+    """Another process trains in this folder."""
+
+
 def is_run(folder: Path) -> bool:
     """Does this folder hold a run?"""
     return (folder / SETTINGS).exists()
@@ -80,7 +84,7 @@ def held(folder: Path) -> IO[str]:
         file.seek(0)
         owner = file.read().strip() or "unknown"
         file.close()
-        raise InputError(f"another process ({owner}) trains in {folder}: wait for it, or take another --out")
+        raise Taken(f"another process ({owner}) trains in {folder}: wait for it, or take another --out")
     file.truncate(0)
     file.write(str(os.getpid()))
     file.flush()
