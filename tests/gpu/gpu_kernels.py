@@ -34,6 +34,7 @@ from tilesage.learning.batch import BatchTrainer
 from tilesage.learning.config import TrainConfig
 from tilesage.learning.metrics import read_metrics
 from tilesage.learning.runs import Run
+from tilesage.learning.weights import fresh_weights
 from tilesage.networks.files import Model, load_model, save_model
 from tilesage.networks.functions import plain_function
 from tilesage.networks.ntuple import evaluator
@@ -65,7 +66,7 @@ def lesson_of(game: str = "2048", network: str = SMALL, **options: Any) -> Lesso
 
 def fresh(lesson: Lesson) -> Any:
     e = lesson.evaluator
-    weights = e.new_weights(100.0)
+    weights = fresh_weights(e.size, e.network, e.entries, 100.0)
     if e.network.stages:
         weights[e.tables_size >> len(e.network.stages) : e.tables_size] = np.nan
     return weights

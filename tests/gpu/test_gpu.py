@@ -17,6 +17,7 @@ from tilesage.cli import main
 from tilesage.core.errors import InputError
 from tilesage.evaluation.on_gpu import counted, evaluate_on_gpu
 from tilesage.gpu.available import require_gpu, require_toolkit
+from tilesage.learning.weights import fresh_weights
 from tilesage.networks.files import Model, save_model
 from tilesage.networks.layout import layout_of
 from tilesage.networks.ntuple import evaluator
@@ -99,7 +100,9 @@ def test_the_command_without_a_gpu(command: list[str], tmp_path: Path, capfd: py
     if command[0] == "evaluate":
         game = games.get("2048")
         network = parse_network("01")
-        save_model(Model(game, network, evaluator(game, network).new_weights(1.0)), tmp_path / "m.safetensors")
+        found = evaluator(game, network)
+        weights = fresh_weights(found.size, network, found.entries, 1.0)
+        save_model(Model(game, network, weights), tmp_path / "m.safetensors")
         command = ["evaluate", str(tmp_path / "m.safetensors")]
     else:
         command = [*command, "--out", str(tmp_path / "run")]
@@ -136,7 +139,9 @@ def test_the_batch_rate_is_that_of_updates_one_after_the_other(hits: int) -> Non
 def test_the_batch_rule_moves_values_towards_what_was_earned(coherence: bool) -> None:
     game = games.get("2048")
     found = evaluator(game, parse_network("01,56"))
-    learner = BatchLearner(game, found, found.new_weights(), 4, rate=1.0 if coherence else 0.1, coherence=coherence)
+    learner = BatchLearner(
+        game, found, np.zeros(found.size, np.float32), 4, rate=1.0 if coherence else 0.1, coherence=coherence
+    )
     for _ in range(25):
         learner.step()
     values = [learner.value(*slot.before) for slot in learner.slots if slot.before]

@@ -147,7 +147,9 @@ def test_new_weights_make_every_position_worth_as_much() -> None:
     game = games.get("2048")
     e = evaluator(game, parse_network("tiny", by_age=True))
     for state in some_positions("2048")[::20]:
-        assert float(e.value(e.new_weights(120.0), state.board, state.aux)) == pytest.approx(120, rel=1e-5)
+        assert float(
+            e.value(fresh_weights(e.size, e.network, e.entries, 120.0), state.board, state.aux)
+        ) == pytest.approx(120, rel=1e-5)
 
 
 def test_fresh_weights_by_hand() -> None:

@@ -91,7 +91,7 @@ def test_the_value_is_that_of_the_board_as_it_is_seen() -> None:
 
 def test_a_folded_model_comes_back_from_its_file(tmp_path: Path) -> None:
     network = parse_network("tiny", (), False, 13)
-    model = Model(GAME, network, evaluator(GAME, network).new_weights())
+    model = Model(GAME, network, np.zeros(evaluator(GAME, network).size, np.float32))
     path = save_model(model, tmp_path / "model.safetensors")
     assert load_model(path).network == network
 

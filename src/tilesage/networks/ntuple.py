@@ -47,13 +47,6 @@ class Evaluator:
     def __repr__(self) -> str:
         return f"Evaluator({self.network!r}: {self.reads} of {self.size:,} weights make a value)"
 
-    def new_weights(self, value: float = 0.0) -> Array:
-        """[size] fresh weights under which every position is worth `value`."""
-        weights = np.zeros(self.size, np.float32)
-        if value:
-            weights[: self.tables_size] = value / self.reads
-        return weights
-
 
 @cache
 def evaluator(game: Game, network: Network) -> Evaluator:
