@@ -89,7 +89,7 @@ def test_what_is_found_out_in_one_line() -> None:
     ended = advise(make_agent("random", model.game), model.game.parse("1212/2121/1212/2121"))
     assert "no move is legal" in one_line(ended)
     statistics = Statistics("2048")
-    assert one_line(statistics) == "Statistics(2048: 0 games, mean nan, max 0)"
+    assert one_line(statistics) == "Statistics(2048: 0 games, max 0)"
     for score in (1000, 3000):
         statistics.add(score, 7)
     assert one_line(statistics) == "Statistics(2048: 2 games, mean 2,000.0 ± 1,000.0, max 3,000)"

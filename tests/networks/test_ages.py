@@ -88,7 +88,7 @@ def test_a_rate_of_zero_teaches_nothing() -> None:
 
 
 def test_resumed_runs_go_on_to_the_same_weights(tmp_path: Path) -> None:
-    config = TrainConfig(network="012,0145", by_age=True, fold="256", threads=1, moves=60_000, seed=5)
+    config = TrainConfig(network="012,0145", by_age=True, fold="256", threads=1, moves=60_000, seed=5, average=False)
     whole = Run.begin(config, tmp_path / "whole")
     whole.train(None)
     half = Run.begin(config.with_budget(0, 30_000, 0), tmp_path / "parts")
