@@ -92,7 +92,7 @@ def test_what_is_found_out_in_one_line() -> None:
     assert one_line(statistics) == "Statistics(2048: 0 games, max 0)"
     for score in (1000, 3000):
         statistics.add(score, 7)
-    assert one_line(statistics) == "Statistics(2048: 2 games, mean 2,000.0 ± 1,000.0, max 3,000)"
+    assert one_line(statistics) == "Statistics(2048: 2 games, mean 2,000 ± 1,000, max 3,000)"
 
 
 @every_game

@@ -59,6 +59,7 @@ class Screen:
     def __init__(self) -> None:
         self.console = Console()
         self.live = Live(console=self.console, auto_refresh=False, screen=True)
+        self.again = self.drawing = False
         self.drawn, self.scene = 0.0, Scene(games.get(games.DEFAULT_GAME).new(0))
 
     def __enter__(self) -> Screen:
@@ -74,11 +75,16 @@ class Screen:
         self.console.print(draw(self.scene.but(keys=""), self.console))
 
     def show(self, scene: Scene, at_once: bool = True) -> None:
-        """Draw the scene; unless `at_once`, only if the last one has been there for a moment."""
+        """Draw the scene; unless `at_once`, only if the last one has been there for a moment.
+
+        The window may become larger while it is drawn: then it is drawn once more, after that.
+        """
         now, self.scene = time.monotonic(), scene
-        if at_once or now - self.drawn >= FRAME:
-            self.live.update(draw(scene, self.console), refresh=True)
-            self.drawn = now
+        self.again = at_once or now - self.drawn >= FRAME
+        while self.again and not self.drawing:
+            self.again, self.drawing, self.drawn = False, True, now
+            self.live.update(draw(self.scene, self.console), refresh=True)
+            self.drawing = False
 
 
 # --- watching -----------------------------------------------------------------------------------------------------
