@@ -757,11 +757,11 @@ def test_a_hint_without_tables_is_refused(decay: float) -> None:
 
 def test_what_does_not_fit_is_refused_before_it_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tilesage.gpu.memory.free_memory", lambda: 1000)
-    with pytest.raises(InputError, match="GB of the GPU's memory"):
+    with pytest.raises(InputError, match="GiB of the GPU's memory"):
         GpuTrainer(SETTINGS)
-    with pytest.raises(InputError, match="GB of the GPU's memory"):
+    with pytest.raises(InputError, match="GiB of the GPU's memory"):
         GpuPlayer(lesson_of(), random_weights(lesson_of()))
-    with pytest.raises(InputError, match="GB of the GPU's memory"):
+    with pytest.raises(InputError, match="GiB of the GPU's memory"):
         solve_on_gpu(lesson_of().game, [(SNAKE, 2)])
     monkeypatch.undo()
     monkeypatch.setattr("tilesage.gpu.trainer.free_memory", lambda: 1000)

@@ -203,7 +203,7 @@ def test_more_entries_than_the_loops_can_name_are_refused() -> None:
 
 def test_too_much_memory_is_refused_before_it_is_taken() -> None:
     config = TrainConfig(network="0123456,1234567", stages="1024,2048,4096,8192,16384,32768", games=1)
-    with pytest.raises(InputError, match="GB of memory"):
+    with pytest.raises(InputError, match="GiB of memory"):
         make_trainer(config)
 
 

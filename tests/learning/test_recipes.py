@@ -91,6 +91,8 @@ def test_plain_adds_nothing() -> None:
     given = {"game": "2048", "seconds": 60}
     assert completed(given, "plain") == given
     assert completed({"game": "2048-walls", "seconds": 60}) == {"game": "2048-walls", "seconds": 60}
+    for own in ({"rule": "my_rules:rmsprop"}, {"phases": "td:0.1:0.5,my_rules:rmsprop:10:0.5"}):
+        assert completed(given | own) == given | own
     with pytest.raises(InputError, match="a recipe is best or plain, not 'good'"):
         completed(given, "good")
 

@@ -11,6 +11,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -166,6 +167,11 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     run = Run.begin(CONFIG, tmp_path / "run")
     with pytest.raises(InputError, match="another process"):
         Run.resume(tmp_path / "run")
+    (tmp_path / "run" / "run.toml").unlink()  # as while the other one begins
+    with pytest.raises(InputError, match="another process"):
+        Run.begin(CONFIG, tmp_path / "run")
+    assert (tmp_path / "run" / "run.lock").exists()
+    CONFIG.write(tmp_path / "run" / "run.toml")
     run.train()
     with pytest.raises(InputError, match="already holds a run"):
         Run.begin(CONFIG, tmp_path / "run")
@@ -341,6 +347,28 @@ def test_plot_draws_png_and_svg(tmp_path: Path, capsys: pytest.CaptureFixture[st
     written = re.findall("<!-- (.+?) -->", (folder / "curve.svg").read_text())  # each text, before its outlines
     assert written[-2:] == ["one", "two"]
     assert {"mean score", "best score", "games that reach 2048 (%)"} <= set(written)
+
+
+def test_plot_draws_no_two_games_on_one_chart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for game in ("2048", "threes"):
+        (tmp_path / game).mkdir()
+        TrainConfig(game=game).write(tmp_path / game / "run.toml")
+    assert main(["plot", str(tmp_path / "2048"), str(tmp_path / "threes")]) == 2
+    assert f"{tmp_path / '2048'} learns 2048, {tmp_path / 'threes'} threes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_training_that_is_refused_leaves_nothing_behind(tmp_path: Path, there: bool) -> None:
+    def make(config: TrainConfig) -> NoReturn:
+        raise InputError("too large")
+
+    folder = tmp_path / "new" / "run"
+    if there:
+        folder.mkdir(parents=True)
+        (folder / "notes").touch()
+    with pytest.raises(InputError, match="too large"):
+        Run.begin(CONFIG, folder, make=make)
+    assert sorted(tmp_path.rglob("*")) == ([folder.parent, folder, folder / "notes"] if there else [])
 
 
 def test_networks_are_listed_with_pictures(capsys: pytest.CaptureFixture[str]) -> None:

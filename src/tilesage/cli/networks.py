@@ -10,7 +10,7 @@ import tyro
 from tilesage.cli.flags import JsonFile, MaybeText, say, write_json
 from tilesage.networks.patterns import NAMES, NOTES, Network, drawing, parse_network, write_pattern
 
-MEGABYTE = 1 << 20
+MEBIBYTE = 1 << 20
 ACROSS = 6  # pictures in a row
 
 
@@ -64,10 +64,10 @@ def run(command: Command) -> int:
         figures = describe(network)
         note = f": {figures['note']}" if figures["note"] else ""
         say(f"{network.name}{note}")
-        size, training = figures["bytes"] / MEGABYTE, figures["bytes_to_train"] / MEGABYTE
+        size, training = figures["bytes"] / MEBIBYTE, figures["bytes_to_train"] / MEBIBYTE
         entries = f"{figures['entries'] / 1e6:,.1f} M entries"
         say(f"  {len(network.patterns)} tables, {entries}, {network.reads} of them make a value")
-        say(f"  {size:,.1f} MB; {training:,.0f} MB while it trains with coherence and the mean of its weights")
+        say(f"  {size:,.1f} MiB; {training:,.0f} MiB while it trains with coherence and the mean of its weights")
         say(pictures(network))
     say("Every pattern is read in all eight rotations and reflections, which share its table; after once:, in none.")
     return 0

@@ -51,20 +51,29 @@ def run(command: Command) -> int:
     names = names or [folder.name or str(folder) for folder in command.runs]
     if len(names) != len(command.runs):
         raise InputError(f"--names gives {len(names)}, and the number of runs is {len(command.runs)}")
+    game = game_of(command.runs[0])
+    for folder in command.runs[1:]:
+        if game_of(folder) != game:
+            raise InputError(f"{command.runs[0]} learns {game}, {folder} {game_of(folder)}: plot one game at a time")
     curves = [Curve(name, read_metrics(folder)) for name, folder in zip(names, command.runs)]
     paths = [command.out] if command.out else [command.runs[0] / "curve.png", command.runs[0] / "curve.svg"]
     for path in paths:
         if path.suffix not in (".png", ".svg"):
             raise InputError(f"{path}: write a .png or a .svg file")
-    for path in plot_curves(curves, paths, command.against, str(tile_of(command.runs[0], command.tile))):
+    for path in plot_curves(curves, paths, command.against, str(tile_of(game, command.tile))):
         say(f"drawn: {path}")
     return 0
 
 
-def tile_of(folder: Path, wanted: int | None) -> int:
-    """The tile that is wanted, or that people ask for first in this run's game."""
+def game_of(folder: Path) -> str:
+    """The name of the game that a run learns."""
     path = folder / "run.toml"
-    game = games.get(settings_in(path).get("game", games.DEFAULT_GAME) if path.exists() else games.DEFAULT_GAME)
+    return str(settings_in(path).get("game", games.DEFAULT_GAME)) if path.exists() else games.DEFAULT_GAME
+
+
+def tile_of(name: str, wanted: int | None) -> int:
+    """The tile that is wanted, or that people ask for first in this game."""
+    game = games.get(name)
     tiles = game.tiles[game.goal - 1 :]  # of which the metrics tell
     if wanted is not None and wanted not in tiles:
         raise InputError(f"--tile {wanted} is none of {', '.join(map(str, tiles))}")

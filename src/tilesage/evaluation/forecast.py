@@ -1,13 +1,14 @@
 """What a figure beside a move means: a forecast of the final score, or what else it is, by its name.
 
 A network promises points to come, but not as many as are made: some are learnt optimistically, some see a smaller
-board past a tile, and whoever searches makes more of them. So every built-in model comes with a forecast: for each
-largest tile a line through games that the player `best` finished,
+board past a tile, and whoever searches makes more of them. So a built-in model may come with a forecast, in the file
+`models/forecasts.json`: for each largest tile a line through games that the player `best` finished,
 
     points to come = level + slope · (points the network promises) + by_score · (score so far),
 
 and a rising curve over all of them, from what the lines say to what the games made. `benchmarks/calibration.py` plays
-those games, fits both, and holds them against other games.
+those games, fits both, holds them against other games and writes the file. Where it is not there, a figure is the
+score plus the network's value, and is called so.
 """
 
 from __future__ import annotations

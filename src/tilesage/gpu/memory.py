@@ -28,7 +28,7 @@ def check_room(needed: int, what: str, advice: str) -> None:
     free = free_memory()
     if needed > free:
         raise InputError(
-            f"{what} needs {needed / 2**30:.1f} GB of the GPU's memory, {free / 2**30:.1f} GB are free: {advice}"
+            f"{what} needs {needed / 2**30:.1f} GiB of the GPU's memory, {free / 2**30:.1f} GiB are free: {advice}"
         )
 
 

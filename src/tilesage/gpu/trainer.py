@@ -183,6 +183,6 @@ def check_memory(config: TrainConfig, weights: int, words: int, flight: int) -> 
     needed, free = config.memory_needed() + 4 * weights, free_memory()  # with the mean of all looks
     if needed > free:
         raise InputError(
-            f"a checkpoint of {config.network} takes {needed / GIGABYTE:.1f} GB of this machine's memory, "
-            f"{free / GIGABYTE:.1f} GB are free: {SMALLER}"
+            f"a checkpoint of {config.network} takes {needed / GIGABYTE:.1f} GiB of this machine's memory, "
+            f"{free / GIGABYTE:.1f} GiB are free: {SMALLER}"
         )

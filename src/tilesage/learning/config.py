@@ -405,6 +405,6 @@ def check_memory(config: TrainConfig) -> None:
     needed, free = config.memory_needed(), free_memory()
     if needed > 0.95 * free:
         raise InputError(
-            f"{config.network} with these settings needs {needed / GIGABYTE:.1f} GB of memory, "
-            f"{free / GIGABYTE:.1f} GB are free: take a smaller network, fewer stages, --no-average or --rule td"
+            f"{config.network} with these settings needs {needed / GIGABYTE:.1f} GiB of memory, "
+            f"{free / GIGABYTE:.1f} GiB are free: take a smaller network, fewer stages, --no-average or --rule td"
         )

@@ -16,7 +16,8 @@ from importlib import resources
 from typing import Any
 
 from tilesage.core.errors import InputError
-from tilesage.learning.config import TrainConfig
+from tilesage.learning import registry
+from tilesage.learning.config import TrainConfig, rules_in
 
 BEST, PLAIN = "best", "plain"
 CORES = 2  # that the rows of the CPU were measured on
@@ -92,12 +93,14 @@ def best_for(settings: Mapping[str, Any]) -> Recipe | None:
 def completed(given: Mapping[str, Any], recipe: str = BEST) -> dict[str, Any]:
     """The settings that were given, and what the recipe adds to them. What was given wins.
 
+    A rule from outside gets nothing added: no recipe was measured with it.
+
     >>> completed({"game": "2048", "seconds": 60, "network": "4x6", "direction": "backward"})
     {'network': '4x6', 'decay': 0.5, 'game': '2048', 'seconds': 60, 'direction': 'backward'}
     """
     if recipe not in (BEST, PLAIN):
         raise InputError(f"a recipe is {BEST} or {PLAIN}, not {recipe!r}")
-    row = best_for(given) if recipe == BEST else None
+    row = best_for(given) if recipe == BEST and rules_in(dict(given)) <= registry.BUILT_IN.keys() else None
     if row is None:
         return dict(given)
     meant = {**DEFAULTS, **row.settings}

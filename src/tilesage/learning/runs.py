@@ -13,7 +13,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -23,7 +23,7 @@ from tilesage.core.errors import InputError
 from tilesage.core.interrupts import postponed
 from tilesage.learning.config import TrainConfig, settings_of
 from tilesage.learning.folders import BEST as BEST_MODEL
-from tilesage.learning.folders import LAST, SETTINGS, Folder, checkpoint_of, is_run, standing, this_run
+from tilesage.learning.folders import LAST, LOCK, SETTINGS, Folder, checkpoint_of, is_run, standing, this_run
 from tilesage.learning.metrics import line_of, read_metrics
 from tilesage.learning.progress import Progress
 from tilesage.learning.recipes import BEST, completed
@@ -71,19 +71,20 @@ class Run:
         """A new run; its folder must not hold another one."""
         if not config.limited:
             raise InputError("how long? give --seconds, --games or --moves")
-        run = cls(config, folder, every)
+        run, new = cls(config, folder, every), list[Path]()
         if folder is not None:
             if is_run(folder):
                 raise InputError(
                     f"{folder} already holds a run: --resume {folder} goes on with it, or take another --out"
                 )
+            new = [path for path in (folder, *folder.parents) if not path.exists()]
             try:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise InputError(f"cannot make {folder}: {error.strerror}") from None
-        with run._closed_on_failure():
+        with run._closed_on_failure(new):
             files = run._hold()
-            run.trainer = make(config)  # what it refuses leaves no run behind
+            run.trainer = make(config)  # what it refuses leaves nothing behind
             if files:
                 config.write(files.path / SETTINGS)
                 files.begin_metrics(0)
@@ -133,12 +134,17 @@ class Run:
         return run
 
     @contextlib.contextmanager
-    def _closed_on_failure(self) -> Iterator[None]:
-        """A run that cannot begin lets go of its folder."""
+    def _closed_on_failure(self, new: Sequence[Path] = ()) -> Iterator[None]:
+        """A run that cannot begin lets go of its folder, and removes the `new` ones if nothing is in them."""
         try:
             yield
         except BaseException:
             self.close()
+            if self.files and not is_run(self.files.path):
+                (self.files.path / LOCK).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                for path in new:
+                    path.rmdir()
             raise
 
     def _hold(self) -> Folder | None:

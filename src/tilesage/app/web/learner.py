@@ -6,7 +6,6 @@ of JSON on standard input. It outlives the server; Ctrl-C (SIGINT) ends it with 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 from collections.abc import Callable
@@ -19,20 +18,12 @@ from tilesage.core.files import written
 from tilesage.evaluation.evaluate import evaluate
 from tilesage.learning import cpu  # noqa: F401 (what a training needs is loaded before anybody asks for it)
 from tilesage.learning.config import TrainConfig
-from tilesage.learning.folders import LOCK, held
 from tilesage.learning.runs import Run, stopping_cleanly
 
 
 def train(folder: Path, settings: dict[str, Any]) -> None:
     """Learn to the end of the run, or to Ctrl-C. What is refused leaves no folder behind."""
-    try:
-        run = Run.begin(TrainConfig(**settings), folder)
-    except BaseException:
-        with contextlib.suppress(OSError, InputError):
-            held(folder).close()  # unless another process begins a run here
-            (folder / LOCK).unlink()
-            folder.rmdir()  # unless there is something in it
-        raise
+    run = Run.begin(TrainConfig(**settings), folder)
     with stopping_cleanly(run):
         run.train()
 
