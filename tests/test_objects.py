@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,12 @@ from small_models import tiny_model
 from tilesage import games
 from tilesage.core.errors import InputError
 from tilesage.evaluation.advice import advise
+from tilesage.evaluation.evaluate import evaluate
 from tilesage.games import Game, State
 from tilesage.networks import Model, load_model, parse_network, save_model
+from tilesage.networks.outside import batch_value, compiled_value
 from tilesage.records.statistics import Statistics
-from tilesage.search.agents import make_agent
+from tilesage.search.agents import agent, make_agent
 
 every_game = pytest.mark.parametrize("name", games.names())
 
@@ -114,6 +118,40 @@ def test_a_pickled_game_is_its_name_and_its_parameters() -> None:
         assert len(data) < 200
         assert pickle.loads(data) is game
     assert games.get("2048", four_rate=0.1) is games.get("2048")
+
+
+def test_a_changed_game_is_not_pickled_as_another() -> None:
+    changed = replace(games.get("2048"), rules=games.get("2048", four_rate=0.9).rules)
+    assert copy.deepcopy(changed.new(1)) == changed.new(1)
+    with pytest.raises(InputError, match="another process"):
+        pickle.dumps(changed)
+
+
+NEW = games.get("2048").new(1)
+WRONG: dict[str, tuple[Callable[[], object], str]] = {
+    "seed": (lambda: NEW.game.new("1"), "a seed is a whole number"),  # type: ignore[arg-type]
+    "seed of games": (lambda: evaluate("random", 2, seed="1"), "a seed is"),  # type: ignore[arg-type]
+    "list": (lambda: NEW.game.parse([2] * 16), "a position is a text"),  # type: ignore[arg-type]
+    "hint": (lambda: NEW.game.parse(f"{NEW.text} hint=2"), "unknown word hint="),
+    "text": (lambda: agent("random").choose("text"), "asked for a State of 2048"),  # type: ignore[arg-type]
+    "afterstate": (lambda: agent("random").choose(NEW.slide(NEW.legal[0])), "asked for"),  # type: ignore[arg-type]
+    "another game": (lambda: agent(max).choose(games.get("threes").new(1)), "asked for"),
+    "order": (lambda: agent("greedy", tiny_model("2048"), NEW.game), r"agent\(player, game, model\)"),  # type: ignore
+    "number": (lambda: batch_value(5), "a function of boards"),  # type: ignore[arg-type]
+    "one argument": (lambda: compiled_value(lambda board: 1.0), r"\(board, aux\)"),
+    "over": (lambda: NEW.play(-1), "when the game is over"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_makes_no_sense_is_one_line(wrong: str) -> None:
+    call, said = WRONG[wrong]
+    with pytest.raises(InputError, match=said):
+        call()
+
+
+def test_a_model_says_nothing_of_no_boards() -> None:
+    assert tiny_model("2048").values([]).shape == (0,)
 
 
 def test_a_pickled_model_is_its_file_if_it_has_one(tmp_path: Path) -> None:

@@ -474,6 +474,10 @@ def test_what_masked_learners_ask_for_and_what_is_no_action():
     with pytest.raises(games.InputError, match="a position is a text"):
         env.reset(options={"position": 5})
     many = gymnasium.make_vec("tilesage/2048-v0", num_envs=2, vectorization_mode="vector_entry_point")
+    with pytest.raises(games.InputError, match="no option 'pos'"):
+        env.reset(options={"pos": "2 4"})
+    with pytest.raises(games.InputError, match="my_module:my_game"):
+        gymnasium.make("tilesage/Game-v0")
     with pytest.raises(games.InputError, match="a position is for a single environment"):
         many.reset(options={"position": "2 4 8 16 / 0 2 4 8 / 0 0 2 4 / 0 0 0 2"})
     many.reset(seed=1)

@@ -147,6 +147,19 @@ def test_a_file_does_not_bring_code_along(here, trained, capsys):
     assert "stones" not in sys.modules
 
 
+def test_who_names_the_game_may_have_it(here, trained, capsys):
+    """From Python and on the command line; a run that nobody may read is not called broken."""
+    assert main(["runs", str(trained)]) == main(["models", "--runs", str(trained.parent)]) == 0
+    said = capsys.readouterr().out
+    assert said.count("add --game stones:game") == 2
+    assert "broken" not in said
+    assert main(["runs", str(trained), "--game", NAME]) == 0
+    assert main(["models", "--runs", str(trained.parent), "--game", NAME]) == 0
+    assert "add --game" not in capsys.readouterr().out
+    outside.found.clear()
+    assert repr(load_model(trained, game=NAME)) == f"Model('run': {NAME} stones=2, tiny, values of afterstates)"
+
+
 def test_every_kind_of_player_plays_it(here, trained):
     games.get(NAME)
     model = load_model(trained)
@@ -213,6 +226,15 @@ def test_it_is_on_the_page(here):
             "from dataclasses import replace\nfrom tilesage.games import g2048\n"
             "game = replace(g2048.game(), starting_tiles=3)",
             "{file}: start lays 2 tiles, and starting_tiles says 3",
+        ),
+        (
+            "from dataclasses import replace\nfrom tilesage.games import g2048\n"
+            "game = replace(g2048.game(), merged=lambda a, b: a + 1 if a == b and 0 < a < 6 else 0)",
+            "{file}: merged says that the indices 6 and 6 make nothing, and a slide of them gives [7, 0]",
+        ),
+        (
+            "from tilesage.games.exact import table_of\ngame = table_of(lambda line: (line, 4 * 65536), 4)",
+            "{file}: a row earns 262144: rewards of a row must fit 16 bits, so take a unit above 4",
         ),
         (
             "from dataclasses import replace\nfrom tilesage.games import g2048\n"

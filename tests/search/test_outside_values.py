@@ -210,7 +210,7 @@ def test_a_tree_may_have_a_time_limit() -> None:
 @pytest.mark.parametrize("name", games.names())
 def test_where_no_move_is_legal_nothing_is_asked(name: str) -> None:
     asked = Asked(tiny_model(name))
-    ended = asked.model.game.parse("1313/3131/1313/3131" + ("" if name == "2048" else " hint=1"))
+    ended = asked.model.game.parse("1313/3131/1313/3131" + (" hint=1" if asked.model.game.hint else ""))
     for spec in ("greedy", "mcts:10,leaf=value"):
         assert make_agent(spec, ended.game, asked).choose(ended) == -1
     assert asked.batches == []

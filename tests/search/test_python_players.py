@@ -96,6 +96,17 @@ def test_a_move_can_be_said_and_a_player_written_in_many_ways(name: str) -> None
     assert figures(evaluate(f"corner_agents:{name}", 5)) == figures(evaluate(plugin().corner, 5))
 
 
+def test_a_game_that_no_other_process_finds_is_played_in_this_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TILESAGE_QUIET", raising=False)
+    changed = replace(games.get("2048"), rules=games.get("2048", four_rate=0.9).rules)
+    two = evaluate("corner_agents:corner", 10, workers=2, game=changed)
+    assert figures(two) == figures(evaluate("corner_agents:corner", 10, game=changed))
+    assert figures(two) != figures(evaluate("corner_agents:corner", 10))
+    assert "this Game('2048', four_rate=0.1) cannot be imported elsewhere" in capsys.readouterr().err
+
+
 def test_what_cannot_be_imported_plays_in_this_process_and_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

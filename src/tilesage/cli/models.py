@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tilesage.cli.flags import JsonFile, program, say, write_json
+from tilesage import games
+from tilesage.cli.flags import JsonFile, MaybeText, program, say, write_json
 from tilesage.core.errors import InputError
 
 
@@ -22,11 +23,15 @@ class Command:
 
     # Folders in which run folders are looked for.
     runs: list[Path] = field(default_factory=lambda: [Path("runs")])
+    # For games in files of your own: my_module:my_game.
+    game: MaybeText = None
     json: JsonFile = None
 
 
 def run(command: Command) -> int:
     """List the models."""
+    if command.game:
+        games.get(command.game)
     for folder in command.runs:
         if not folder.is_dir() and command.runs != Command().runs:
             raise InputError(f"{folder} is no folder of runs")
@@ -76,7 +81,7 @@ def describe(source: str, path: Path) -> dict[str, Any]:
 def lines(model: dict[str, Any]) -> list[str]:
     """A model in lines for people."""
     if "broken" in model:
-        return [f"{model['model']}", f"    broken: {model['broken']}"]
+        return [f"{model['model']}", f"    not read: {model['broken']}"]
     size = model["bytes"] / 2**20
     found = [
         f"{model['model']}",

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 import tyro
 
-from tilesage.cli.flags import JsonFile, program, say, write_json
+from tilesage import games
+from tilesage.cli.flags import JsonFile, MaybeText, program, say, write_json
 from tilesage.core.errors import InputError
 
 AGES = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
@@ -35,6 +36,8 @@ class Command:
     delete: bool = False
     # Do not ask.
     yes: bool = False
+    # For games in files of your own: my_module:my_game.
+    game: MaybeText = None
     json: JsonFile = None
 
 
@@ -42,6 +45,8 @@ def run(command: Command) -> int:
     """List the runs, or do to them what is asked for."""
     from tilesage.learning.folders import bytes_in, delete, size_in_words, slim
 
+    if command.game:
+        games.get(command.game)
     wanted = command.folders or [Path("runs")]
     found = [folder for given in wanted for folder in runs_in(given, bool(command.folders))]
     if command.slim or command.delete:
@@ -112,6 +117,6 @@ def line(entry: dict[str, Any]) -> str:
     )
     words = f"{entry['run']:32s} {size_in_words(entry['bytes']):>8s}  {old:>10s}  "
     if "broken" in entry:
-        return words + f"broken: {entry['broken']}"
+        return words + f"not read: {entry['broken']}"
     strength = f"mean {entry['mean']:,.0f} ± {entry['error']:,.0f}" if "mean" in entry else "nothing learnt yet"
     return words + f"{entry['game']}, {entry['network']}: {strength}"

@@ -16,6 +16,7 @@ from typing import Any
 from tilesage import games as all_games
 from tilesage.cluster.connection import build, check_build, cluster, cpus, explain
 from tilesage.core.errors import InputError
+from tilesage.core.random import check_seed
 from tilesage.evaluation.evaluate import Crew, Evaluating, Evaluation, LocalWorker, Played, whole_portion
 from tilesage.networks.files import Model
 from tilesage.records.record import Record
@@ -48,6 +49,8 @@ class Order:
 
 def order_of(agent: Agent, seed: int, keep: bool) -> Order:
     """The order for this agent's games."""
+    if not agent.game.is_registered():
+        raise InputError(f"no other process finds this {agent.game}: write it in a module, my_module:my_game")
     return Order(agent.spec, agent.game.name, dict(agent.game.parameters), seed, keep)
 
 
@@ -80,8 +83,7 @@ def evaluate_on_ray(
     """
     if games < 1 or (workers is not None and workers < 1):
         raise InputError("games and workers are whole numbers from 1 on")
-    if not 0 <= seed < 2**64:
-        raise InputError(f"a seed is a whole number from 0 to 2^64 - 1, not {seed}")
+    check_seed(seed)
     if isinstance(agent, PythonAgent):
         raise InputError(f"{agent.spec} is plain Python and plays on this machine: leave out --on ray")
     room = agent.model.weights.nbytes if agent.model else 0

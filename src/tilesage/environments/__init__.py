@@ -49,4 +49,4 @@ def _register(name: str, page: type[BoardEnv], **fixed: str) -> None:
 
 for _game in games.names():
     _register(id_of(_game), PAGES.get(_game, BoardEnv), game=_game)
-_register("tilesage/Game-v0", BoardEnv)
+_register("tilesage/Game-v0", BoardEnv, game="")

@@ -46,6 +46,14 @@ def _check_render_mode(mode: str | None) -> str | None:
     return mode
 
 
+def _option(options: dict[str, Any] | None, name: str) -> Any:
+    """The only option of a reset; None where it is not given."""
+    unknown = (options or {}).keys() - {name}
+    if unknown:
+        raise InputError(f"a reset has no option {unknown.pop()!r}: it takes {name}")
+    return (options or {}).get(name)
+
+
 def _frame(batch: Batch, i: int, mode: str) -> Any:
     state = batch.state(i)
     return ansi(state) if mode == "ansi" else np.asarray(picture(state))
@@ -64,7 +72,7 @@ class BoardEnv(gymnasium.Env[Any, Any]):
 
     def __init__(self, render_mode: str | None = None, game: str | None = None, **parameters: float):
         self.render_mode = _check_render_mode(render_mode)
-        self._batch = Batch(games.get(game or self.game_name, **parameters), 1)
+        self._batch = Batch(games.get(self.game_name if game is None else game, **parameters), 1)
         self.observation_space = _observation_space(self.game)
         self.action_space = spaces.Discrete(4)
         self._started = False
@@ -79,7 +87,7 @@ class BoardEnv(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         if seed is not None or not self._started:
             self._batch.seed(int(self.np_random.integers(2**63)) if seed is None else seed)
-        position = (options or {}).get("position")
+        position = _option(options, "position")
         if not isinstance(position, str | None):
             raise InputError(f"a position is a text such as '..1./..2./.3../1...', not {position!r}")
         if position is None:
@@ -187,7 +195,7 @@ class BoardVectorEnv(VectorEnv[Any, Any, Any]):
         super().reset(seed=seed)
         if (options or {}).get("position") is not None:
             raise InputError("a position is for a single environment, and these are many: leave it out")
-        chosen = self._chosen((options or {}).get("reset_mask"))
+        chosen = self._chosen(_option(options, "reset_mask"))
         if not self._started:
             self._batch.seed(int(self.np_random.integers(2**63)) if seed is None else seed)
         elif seed is not None:

@@ -24,6 +24,7 @@ import numpy as np
 
 from tilesage.core.compiler import Array
 from tilesage.core.errors import InputError
+from tilesage.core.random import check_seed
 from tilesage.evaluation.playing import COLUMNS, LARGEST, LONGEST_GAME, MOVES, SCORE, Playing, chance_in, dealer_of
 from tilesage.games import Game, State
 from tilesage.records.notation import notation_of
@@ -192,8 +193,7 @@ def evaluate(
     """
     if games < 1 or workers < 1:
         raise InputError("games and workers are whole numbers from 1 on")
-    if not 0 <= seed < 2**64:
-        raise InputError(f"a seed is a whole number from 0 to 2^64 - 1, not {seed}")
+    check_seed(seed)
     return Evaluating(agent_of(player, game, model), games, seed, min(workers, games), keep, progress, until).run()
 
 
@@ -208,7 +208,8 @@ def where_to_play(agent: Agent, workers: int) -> tuple[int, str]:
     if can_be_found(agent):
         return workers, "processes"
     if not os.environ.get("TILESAGE_QUIET"):
-        print(f"{agent.spec} cannot be imported elsewhere: all games are played in this process", file=sys.stderr)
+        what = agent.spec if agent.game.is_registered() else f"this {agent.game}"
+        print(f"{what} cannot be imported elsewhere: all games are played in this process", file=sys.stderr)
     return 1, "processes"
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tilesage.core.compiler import Array, compiled
 from tilesage.core.errors import InputError
+from tilesage.core.random import check_seed
 from tilesage.evaluation.evaluate import Evaluation
 from tilesage.games.board import Board
 from tilesage.gpu import lesson_of
@@ -36,8 +37,7 @@ def evaluate_on_gpu(
     """Play games 0 … games - 1 under `seed` with greedy or expectimax. Ctrl-C ends with what was finished."""
     if games < 1:
         raise InputError("games is a whole number from 1 on")
-    if not 0 <= seed < 2**64:
-        raise InputError(f"a seed is a whole number from 0 to 2^64 - 1, not {seed}")
+    check_seed(seed)
     player = player_of(agent)
     player.play(1, seed, watch=lambda results: False)  # compiles
     begin, last, shown = time.perf_counter(), np.zeros((0, 3), np.int64), 0.0

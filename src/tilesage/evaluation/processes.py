@@ -48,10 +48,7 @@ class Order(NamedTuple):
 
 def can_be_found(agent: PythonAgent) -> bool:
     """Can another process import this player, and has it the same game?"""
-    with contextlib.suppress(InputError):
-        there = games.get(agent.game.name, **agent.game.parameters)
-        return agent.reference is not None and there.key == agent.game.key
-    return False
+    return agent.reference is not None and agent.game.is_registered()
 
 
 def start_workers(agent: PythonAgent, keep: bool, until: int, count: int) -> list[Worker]:

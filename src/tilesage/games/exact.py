@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilesage.core.compiler import Array, compiled
+from tilesage.core.errors import InputError
 from tilesage.games.board import ROW, S16, S32, S48, ZERO, Board, Whole, largest_nibble, tile_at, turn, turn_back
 
 TOP, SECOND_TOP = np.uint64(15), np.uint64(14)  # the nibbles of tiles past 15, and of the two largest
@@ -25,6 +26,8 @@ def table_of(slide_line: Callable[[list[int]], tuple[list[int], int]], unit: int
     table = np.zeros(1 << 16, np.uint32)
     for row in range(1 << 16):
         slid, reward = slide_line([(row >> 4 * i) & 15 for i in range(4)])
+        if reward // unit > 0xFFFF:
+            raise InputError(f"a row earns {reward}: rewards of a row must fit 16 bits, so take a unit above {unit}")
         table[row] = sum(min(tile, 15) << 4 * i for i, tile in enumerate(slid)) | (reward // unit) << 16
     table.setflags(write=False)
     return table

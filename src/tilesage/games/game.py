@@ -7,12 +7,14 @@ say of a new game what is true of any; saying more of it makes some things possi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tilesage.core.compiler import Array
+from tilesage.core.errors import InputError
 
 if TYPE_CHECKING:
     from tilesage.games.state import State
@@ -61,7 +63,7 @@ class Game:
     """One rule set, ready to be played, learnt and searched."""
 
     name: str  # what `games.get` finds it by
-    key: str  # the name with its parameters, for compiled code
+    key: str  # the name with its parameters, as headings say it
     title: str
     summary: str
     tiles: tuple[int, ...]  # index -> number on the tile, 0 for an empty cell
@@ -106,8 +108,22 @@ class Game:
         parameters = "".join(f", {name}={value:g}" for name, value in self.parameters.items())
         return f"Game({self.name!r}{parameters})"
 
+    def is_registered(self) -> bool:
+        """Is it the game that another process finds by this name and these parameters?"""
+        with suppress(InputError):
+            return self is _again(self.name, dict(self.parameters))
+        return False
+
     def __reduce__(self) -> tuple[Any, ...]:
+        if not self.is_registered():
+            raise InputError(
+                f"this game is not the {self.name!r} that another process finds: write it in a module and name it, "
+                "game='my_module:my_game'"
+            )
         return _again, (self.name, dict(self.parameters))
+
+    def __deepcopy__(self, memo: object) -> Game:
+        return self
 
     def new(self, seed: int = 0) -> State:
         """A fresh game: a function of its seed."""

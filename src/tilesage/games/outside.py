@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from hashlib import sha256
-from pathlib import Path
+from itertools import product
 from typing import TYPE_CHECKING
 
 from tilesage.core.errors import InputError
@@ -19,6 +18,7 @@ from tilesage.core.plugins import PLACE, Blamed, load, offered_by_packages
 
 if TYPE_CHECKING:
     from tilesage.games.game import Game
+    from tilesage.games.state import State
 
 Maker = Callable[..., "Game"]
 GROUP = "tilesage.games"
@@ -40,7 +40,8 @@ def check_known(name: str, where: object) -> None:
     """Refuse a game that a file names and nobody has asked for."""
     if ":" in name and name not in found:
         raise InputError(
-            f"{where} is of the game {name!r}, which is not known here: if you trust it, add --game {name}"
+            f"{where} is of the game {name!r}, which is not known here: if you trust it, add --game {name} "
+            f"(in Python game={name!r})"
         )
 
 
@@ -56,7 +57,6 @@ def maker(name: str) -> Maker | None:
 
 def _load(name: str, place: str) -> Maker:
     thing, file = load(place, f"the game {name}")
-    mark = sha256(Path(file).read_bytes()).hexdigest()[:12] if Path(file).is_file() else ""
 
     @cache
     def make(**parameters: float) -> Game:
@@ -67,7 +67,8 @@ def _load(name: str, place: str) -> Maker:
             if not isinstance(game, Game):
                 what = f"{place.partition(':')[2]} is a {type(game).__name__}"
                 raise InputError(f"{what}, not a Game or a function that makes one")
-            game = replace(game, name=name, key=f"{name} {mark} {game.key}")
+            chosen = [f"{parameter}={value:g}" for parameter, value in parameters.items()]
+            game = replace(game, name=name, key=" ".join([name, *chosen]))
             check(game)
         return game
 
@@ -145,5 +146,25 @@ def ask_everything(game: Game) -> None:
     game.rules.deal(np.uint64(0), np.uint64(0), state.rng)
     for ask in (game.rules.largest, game.rules.sum_of_tiles, game.rules.value_of_board):
         ask(state.board, state.aux)
+    check_merges(state)
     if game.parse(state.text).indices != state.indices:
         raise InputError("read does not read what write wrote")
+
+
+def check_merges(state: State) -> None:
+    """Refuse a game whose slides and `merged` do not say the same of two tiles side by side at an edge."""
+    import numpy as np
+
+    from tilesage.games.board import CELLS, LEFT
+
+    game, fields = state.game, state.game.write(state.board, state.aux)[1]
+    for one, other in product(range(1, len(game.tiles)), repeat=2):
+        board, aux = game.read([one, other, *[0] * (CELLS - 2)], fields)
+        after, after_aux, _ = game.rules.slide(game.rows, board, aux, LEFT)
+        made = game.merged(one, other)
+        slid = game.write(np.uint64(after), np.uint64(after_aux))[0]
+        if slid[:2] != ([made, 0] if made else [one, other]):
+            raise InputError(
+                f"merged says that the indices {one} and {other} make {made or 'nothing'}, "
+                f"and a slide of them gives {slid[:2]}"
+            )

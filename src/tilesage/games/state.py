@@ -19,7 +19,7 @@ import numpy as np
 
 from tilesage.core.compiler import Array
 from tilesage.core.errors import InputError
-from tilesage.core.random import seed_of
+from tilesage.core.random import check_seed, seed_of
 from tilesage.games.board import ACTIONS
 from tilesage.games.game import Game
 from tilesage.games.legal import legal_moves
@@ -36,7 +36,8 @@ def action_of(action: int | str) -> int:
     for number, name in enumerate(ACTIONS):
         if text in (str(number), name, name[0]):
             return number
-    raise InputError(f"unknown action {action!r}: write {FEW_ACTIONS}")
+    over = ", which players answer when the game is over" if text == "-1" else ""
+    raise InputError(f"unknown action {action!r}{over}: write {FEW_ACTIONS}")
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class State:
 
     @cached_property
     def legal(self) -> tuple[int, ...]:
-        """The legal actions, ascending."""
+        """The legal actions, ascending, as numbers: `3 in state.legal` asks for left, and a word is never in it."""
         return LEGAL[legal_moves(self.game, self.board, self.aux)]
 
     @property
@@ -194,8 +195,7 @@ def _placed_value(game: Game, after: np.uint64, board: np.uint64) -> int:
 
 def new_state(game: Game, seed: int) -> State:
     """The start of the game with this seed."""
-    if not 0 <= seed < 2**64:
-        raise InputError(f"a seed is a whole number from 0 to 2^64 - 1, not {seed}")
+    check_seed(seed)
     return start_from(game, np.uint64(seed_of(np.uint64(seed), np.uint64(0))))
 
 
@@ -219,14 +219,17 @@ def grid(game: Game, board: np.uint64, aux: np.uint64) -> str:
 
 def parse_state(game: Game, text: str) -> State:
     """Read the compact form, or sixteen tile numbers; then `hint=`, `bag=`, `deck=`, and those of FIELDS."""
+    if not isinstance(text, str):
+        raise InputError(f"a position is a text such as '..1./..2./.3../1...', not {type(text).__name__}")
     words = text.replace("|", " ").split()
     fields = dict(word.split("=", 1) for word in words if "=" in word)
-    unknown = set(fields) - {"hint", "bag", "deck", *FIELDS}
-    if unknown:
-        known = "hint=, bag=, deck=, score=, moves= or seed="
-        raise InputError(f"unknown word {sorted(unknown)[0]}= in a position: write {known}")
     board = " ".join(word for word in words if "=" not in word)
     state = State(game, *game.read(_cells_of(game, board), fields))
+    known = [*game.write(state.board, state.aux)[1], *FIELDS]
+    unknown = sorted(set(fields) - set(known))
+    if unknown:
+        words_known = ", ".join(f"{name}=" for name in known)
+        raise InputError(f"unknown word {unknown[0]}= in a position of {game.title}: write {words_known}")
     if game.score_is_value:
         state = replace(state, score=int(game.rules.value_of_board(state.board, state.aux)))
     score, moves, seed = (_whole(fields, name) for name in ("score", "moves", "seed"))

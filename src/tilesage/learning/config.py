@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tilesage.core.errors import InputError
 from tilesage.core.files import written
 from tilesage.core.processors import processors
+from tilesage.core.random import check_seed
 from tilesage.games import DEFAULT_GAME, get, parse_parameters
 from tilesage.games.outside import check_known
 from tilesage.learning import registry
@@ -104,8 +105,7 @@ class TrainConfig:
             raise InputError("--decay 1 waits for the end of the game: add --direction backward, or take --steps N")
         if not 1 <= self.threads <= 1024 or self.block < 1 or not 0 <= self.steps <= 1000:
             raise InputError("--threads is 1 to 1024, --block at least 1, --steps 0 to 1000")
-        if not 0 <= self.seed < 2**64:
-            raise InputError(f"a seed is a whole number from 0 to 2^64 - 1, not {self.seed}")
+        check_seed(self.seed)
         if self.steps and (self.decay or self.direction == "backward"):
             raise InputError("--steps goes with forward learning and without --decay")
         if self.by_hint and self.of == "states":

@@ -214,10 +214,11 @@ def load_model(source: os.PathLike[str] | str | None = None, game: Game | str | 
     >>> load_model(), load_model(game="threes").value(load_model(game="threes").game.new(seed=1)) > 100_000
     (Model('2048': 2048, 4x6+squares, values of afterstates), True)
     """
-    path = find_model(source, game if isinstance(game, str) or game is None else game.name)
+    asked_for = get(game) if isinstance(game, str) else game
+    wanted = asked_for.name if asked_for else None
+    path = find_model(source, wanted)
     opened = Tensors.open(path, FORMAT, memory_of_this_machine())
     model_game, network = _what_it_is(path, opened.metadata)
-    wanted = game if isinstance(game, str) or game is None else game.name
     if wanted is not None and wanted != model_game.name:
         raise InputError(
             f"{path} plays {model_game.name}, not {wanted}: give a model of {wanted}, or --game {model_game.name}"

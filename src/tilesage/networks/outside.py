@@ -14,6 +14,7 @@ round of questions is all, and the values of the moves are those of the same sea
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -48,6 +49,8 @@ class OutsideValue:
     tiles: bool = False  # a Python function that wants numbers of tiles
 
     def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InputError(f"a value is a function of boards, not {self.function!r}")
         if self.of not in WHAT:
             raise InputError(f"values are of {' or of '.join(WHAT)}, not of {self.of!r}")
 
@@ -62,6 +65,13 @@ class OutsideValue:
 
 class CompiledValue(OutsideValue):
     """Made by `compiled_value`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            inspect.signature(getattr(self.function, "py_func", self.function)).bind(ZERO, ZERO)
+        except TypeError as error:
+            raise InputError(f"{self.name} takes a board and its aux, def {self.name}(board, aux): {error}") from None
 
 
 class BatchValue(OutsideValue):

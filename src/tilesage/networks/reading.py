@@ -91,7 +91,9 @@ def _read(model: Model, boards: Array, aux: Array, asked: str) -> Array:
     out = np.empty(boards.size)
     read = reader(model.game, model.network, model.of, asked)
     notes = network_function(model).new_notes()
-    read(model.game.rows, model.weights, notes, np.ascontiguousarray(boards), np.ascontiguousarray(aux), out)
+    read(
+        model.game.rows, model.weights, notes, np.ascontiguousarray(boards, np.uint64), np.ascontiguousarray(aux), out
+    )
     return out
 
 

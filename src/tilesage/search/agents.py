@@ -73,6 +73,11 @@ class Agent(ABC):
         """The player's own figure of each of the four moves; None where illegal, or for a player without opinion."""
         return self.think(state, memory).values
 
+    def check(self, state: object) -> None:
+        """Refuse what is no position of the player's game."""
+        if not isinstance(state, State) or state.game.name != self.game.name:
+            raise InputError(f"{self.spec} is asked for a State of {self.game.name}, not {state!r:.60}")
+
     def __repr__(self) -> str:
         model = f", model={self.model.name!r}" if self.model else ""
         return f"Agent({self.spec!r}, game={self.game.name!r}{model})"
@@ -97,6 +102,7 @@ class CompiledAgent(Agent):
         return self.memory_maker()
 
     def think(self, state: State, memory: Memory | None = None) -> Thought:
+        self.check(state)
         values, rng = np.full(4, np.nan), np.uint64(seed_of(state.rng, CHOICE))
         memory = self.new_memory() if memory is None else memory
         action = int(self.decide(memory, state.board, state.aux, state.score, rng, values)[0])
@@ -160,14 +166,16 @@ def agent(
     """
     from tilesage.search.python_players import python_agent
 
+    if not isinstance(game, Game | str | None):
+        raise InputError(f"a game is a Game or its name, not {type(game).__name__}: write agent(player, game, model)")
     if isinstance(player, str) and not is_from_outside(player):
         return _built_in(player, game, model)
     rules = games.get(game) if isinstance(game, str) else game
     if model is not None:
         raise InputError(f"{player} reads no model of ours: leave it out, and name the game instead")
     if isinstance(player, Agent):
-        if rules and rules.key != player.game.key:
-            raise InputError(f"{player.spec} was made for {player.game.key}: leave the game out")
+        if rules and rules is not player.game:
+            raise InputError(f"{player.spec} was made for {player.game}: leave the game out")
         return player
     return python_agent(player, rules or games.get(games.DEFAULT_GAME))
 

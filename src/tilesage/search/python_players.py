@@ -105,6 +105,7 @@ class PythonAgent(Agent):
         return Thought(self.choose(state), self.values(state))
 
     def choose(self, state: State, memory: Memory | None = None) -> int:
+        self.check(state)
         return self.move(without_foresight(state)) if state.legal else NO_MOVE
 
     def move(self, state: State) -> int:
@@ -125,6 +126,7 @@ class PythonAgent(Agent):
         return action
 
     def values(self, state: State, memory: Memory | None = None) -> list[float | None]:
+        self.check(state)
         if self.opinion is None or not state.legal:
             return [None] * 4
         try:
