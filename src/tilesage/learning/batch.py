@@ -133,13 +133,8 @@ def turn_of_afterstates(game: Game, network: Network, history: int, ahead: bool)
     @compiled(inline=True)
     def turn(shared: Shared, thread: ThreadState, team: Team, me: int, g: int) -> None:
         rows, weights, _, _, decay = shared
-        n, t, oldest, ring, targets = (
-            thread.legal[g],
-            thread.length[g],
-            thread.oldest[g],
-            thread.ring[g],
-            thread.errors[g],
-        )
+        n, t, oldest = thread.legal[g], thread.length[g], thread.oldest[g]
+        ring, targets = thread.ring[g], thread.errors[g]
         best, total, value = choose_move(weights, thread, g)
         now = age(thread.board[g], thread.aux[g]) if by_age else NO_AGE
         if by_age and n:
