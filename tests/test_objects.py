@@ -18,6 +18,7 @@ from tilesage.core.errors import InputError
 from tilesage.evaluation.advice import advise
 from tilesage.evaluation.evaluate import evaluate
 from tilesage.games import Game, State
+from tilesage.games.outside import check_merges
 from tilesage.networks import Model, load_model, parse_network, save_model
 from tilesage.networks.outside import batch_value, compiled_value
 from tilesage.records.statistics import Statistics
@@ -148,6 +149,11 @@ def test_what_makes_no_sense_is_one_line(wrong: str) -> None:
     call, said = WRONG[wrong]
     with pytest.raises(InputError, match=said):
         call()
+
+
+@every_game
+def test_slides_and_merged_say_the_same(name: str) -> None:
+    check_merges(games.get(name).new(3))
 
 
 def test_a_model_says_nothing_of_no_boards() -> None:

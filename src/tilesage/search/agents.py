@@ -175,7 +175,7 @@ def agent(
         raise InputError(f"{player} reads no model of ours: leave it out, and name the game instead")
     if isinstance(player, Agent):
         if rules and rules is not player.game:
-            raise InputError(f"{player.spec} was made for {player.game}: leave the game out")
+            raise InputError(f"{player.spec} was made for {player.game.key}: leave the game out")
         return player
     return python_agent(player, rules or games.get(games.DEFAULT_GAME))
 
