@@ -7,9 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tilesage import games
 from tilesage.cli import main
+from tilesage.cli.hint import table
+from tilesage.cli.models import lines
+from tilesage.cli.runs import line
+from tilesage.evaluation.advice import Advice, MoveAdvice
 from tilesage.learning import Run, TrainConfig, train
 from tilesage.networks import load_model
+from tilesage.search.agents import agent
 
 CONFIG = TrainConfig(network="012", games=60, block=20, threads=1, seed=5)
 
@@ -35,7 +41,15 @@ def test_runs_are_listed_with_size_age_and_strength(runs: Path, capsys: pytest.C
     assert first["mean"] > first["error"] > 0
     assert "is not TOML" in listed["broken"]["broken"]
     assert main(["runs", str(runs / "first")]) == 0
-    assert f"{first['mean']:,.0f} ± {first['error']:,.0f}" in capsys.readouterr().out
+    assert f"{first['mean']:,.0f} ± {first['error']:,.0f} of its last 60 training games" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("seconds", "size", "told"),
+    [(0, 0, "0 kB         new"), (60, 5200, "5 kB    1 minute"), (7300, 2_000_000, "2 MB     2 hours")],
+)
+def test_ages_and_sizes_are_words(seconds: int, size: int, told: str) -> None:
+    assert told in line({"run": "one", "seconds_old": seconds, "bytes": size, "broken": ""})
 
 
 def test_slim_keeps_what_plays_and_delete_removes_one(runs: Path) -> None:
@@ -73,3 +87,20 @@ def test_a_run_that_learns_is_left_alone(runs: Path, capsys: pytest.CaptureFixtu
         assert "trains in" in capsys.readouterr().err
     run.train()
     assert run.progress.games == 80
+
+
+def test_models_tell_their_figures_as_people_read_them() -> None:
+    training, strength = {"mean": 26696.1, "games": 60}, {"greedy": {"mean": 214860, "stderr": 3499, "games": 1000}}
+    about = {"game": "2048", "network": "012", "of": "afterstates", "bytes": 1 << 20}
+    told = lines({"model": "one", **about, "training": training, "strength": strength})
+    assert told[2:] == [
+        "    made by: mean while training 26,696, games 60",
+        "    greedy: mean 214,860 ± 3,499, games 1,000",
+    ]
+
+
+@pytest.mark.parametrize("loss", [0.0, 5.0])
+def test_a_hint_explains_brackets_only_where_there_are_some(loss: float) -> None:
+    state, player = games.get("2048").parse("2 4 8 16 0 2 4 8 0 0 2 4 0 0 0 2"), agent("random", "2048")
+    moves = tuple(MoveAdvice(action, True, 0, 9.0 - loss * action, loss * action) for action in range(4))
+    assert ("in brackets" in table(Advice(state, player, moves, 0, None, "figure"))) == (loss > 0)

@@ -267,7 +267,7 @@ class TestCommand:
         where = ["--out", str(tmp_path / "D1")]
         assert main(["reproduce", "d1", *where, "--list"]) == 0
         assert (
-            "missing code-1.test: tilesage evaluate --agent mcts:d1 --games 6 --until 2048" in capsys.readouterr().out
+            "to do code-1.test: tilesage evaluate --agent mcts:d1 --games 6 --until 2048" in capsys.readouterr().out
         )
         assert (
             main(

@@ -135,7 +135,7 @@ def _watch_on(screen: Screen, keyboard: Keyboard, start: State, agent: Agent, de
         opinion = adviser.think(state)
         thought = time.monotonic() - thinking
         speed = (state.moves - start.moves) / max(time.monotonic() - begin, 1e-9)
-        figures = (("thought", _duration(thought)), ("speed", f"{speed:,.1f} moves/s"), ("bars", opinion.name))
+        figures = (("thought", _duration(thought)), ("speed", f"{speed:,.1f} moves/s"), ("figures", opinion.name))
         scene = scene.but(state=state, values=opinion.values, best=opinion.best, figures=figures)
 
         def redraw(paused: bool, scene: Scene = scene) -> None:
@@ -226,15 +226,15 @@ class Session:
         except InputError as failed:  # of somebody's own player: the game goes on without its advice
             self.message = str(failed)
             return
-        self.message = f"{self.adviser.agent.spec} would go {ACTIONS[self.opinion.best]}"
+        self.message = f"the agent {self.adviser.agent.spec} would go {ACTIONS[self.opinion.best]}"
 
     def scene(self, theme: str) -> Scene:
         """What the screen shows."""
         scene = Scene(self.state, theme, new=self.new, message=self.message, keys=PLAY_KEYS)
-        figures: tuple[tuple[str, str], ...] = (("best", f"{self.best:,}"),)
+        figures: tuple[tuple[str, str], ...] = (("highest", f"{self.best:,}"),)
         if self.opinion is None:
             return scene.but(figures=figures)
-        figures += (("bars", self.opinion.name),)
+        figures += (("figures", self.opinion.name),)
         return scene.but(figures=figures, values=self.opinion.values, best=self.opinion.best)
 
 
@@ -336,7 +336,7 @@ class Replay:
         if self.at < count:
             opinion, action = self.judged[self.at]
             scene = scene.but(values=opinion.values, best=opinion.best, played=action)
-            figures.append(("bars", opinion.name))
+            figures.append(("figures", opinion.name))
             kind = self.judged[self.at].kind
             words += [f"{kind}: {ACTIONS[opinion.best]} was better"] if kind else []
         if count and (sure := accuracy(self.judged)) is not None:

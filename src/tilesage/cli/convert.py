@@ -35,9 +35,9 @@ class Command:
     """
 
     # IN: a file of weights, or a model of ours (a file, a run folder, a name).
-    source: tyro.conf.Positional[str]
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="IN")]
     # OUT: the file to write.
-    target: tyro.conf.Positional[Path]
+    target: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT")]
     # What IN is, when it should not be recognised.
     from_: Annotated[Format | None, tyro.conf.arg(name="from", metavar=FORMATS, help_behavior_hint="")] = None
     # What to write, when the name of OUT does not say it.

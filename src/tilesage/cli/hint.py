@@ -108,7 +108,8 @@ def table(advice: Advice) -> str:
     head = f"{'expected':>24}"
     if any(move.played is not None for move in advice.moves):
         head += f"{'played on':>25}" + (f"   reach {advice.next_tile:,}" if advice.next_tile else "")
-    lines += [f"in brackets what a move gives away; the figure is the {advice.figure}", head]
+    brackets = "; in brackets what a move gives away" if any(move.loss for move in advice.moves) else ""
+    lines += [f"the figure is the {advice.figure}{brackets}", head]
     return "\n".join([*lines, *(row(move, move.action == advice.best) for move in advice.moves)])
 
 

@@ -11,6 +11,8 @@ from tilesage import games
 from tilesage.cli.flags import JsonFile, MaybeText, program, say, write_json
 from tilesage.core.errors import InputError
 
+NAMES = {"mean": "mean while training"}  # of what a model tells of its training
+
 
 @dataclass
 class Command:
@@ -91,7 +93,26 @@ def lines(model: dict[str, Any]) -> list[str]:
     if training:
         told = {key: value for key, value in training.items() if isinstance(value, (int, float, str))}
         maker = [str(told.pop("made_by"))] if "made_by" in told else []
-        found.append("    made by: " + ", ".join(maker + [f"{key} {value}" for key, value in told.items()]))
+        found.append(
+            "    made by: " + ", ".join(maker + [f"{NAMES.get(key, key)} {shown(told[key])}" for key in told])
+        )
     for agent, figures in model["strength"].items():
-        found.append(f"    {agent}: " + ", ".join(f"{key} {value}" for key, value in figures.items()))
+        words = (
+            [f"mean {shown(figures['mean'])} ± {shown(figures['stderr'])}"]
+            if {"mean", "stderr"} <= figures.keys()
+            else []
+        )
+        rest = {key: value for key, value in figures.items() if not words or key not in ("mean", "stderr")}
+        found.append(f"    {agent}: " + ", ".join(words + [f"{key} {shown(value)}" for key, value in rest.items()]))
     return found
+
+
+def shown(value: Any) -> str:
+    """A figure as people read it.
+
+    >>> shown(26696.1), shown(0.5), shown("cpu")
+    ('26,696', '0.5', 'cpu')
+    """
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.6g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

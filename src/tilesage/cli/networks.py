@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from tilesage.cli.flags import JsonFile, MaybeText, say, write_json
+from tilesage.cli.flags import JsonFile, say, write_json
 from tilesage.networks.patterns import NAMES, NOTES, Network, drawing, parse_network, write_pattern
 
 MEBIBYTE = 1 << 20
@@ -25,7 +25,9 @@ class Command:
     """
 
     # Only this one: a name, patterns, or a sum of both.
-    network: Annotated[MaybeText, tyro.conf.Positional] = None
+    network: Annotated[
+        str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NETWORK]", help_behavior_hint="")
+    ] = None
     json: JsonFile = None
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import tyro
+from tyro.conf import Positional, arg
 
 from tilesage import games
 from tilesage.cli.flags import Delay, Limits, MaybePath, MaybeText, MaybeWhole, say
@@ -32,9 +32,9 @@ class Command:
     """
 
     # A file of game records.
-    records: Annotated[Path, tyro.conf.Positional]
+    records: Annotated[Path, Positional, arg(metavar="RECORDS")]
     # Which game: its number in the file, from 1, or best for the one with the highest score.
-    which: Annotated[MaybeText, tyro.conf.Positional] = None
+    which: Annotated[str | None, Positional, arg(metavar="[NUMBER]", help_behavior_hint="")] = None
     # The same as a flag.
     number: str = "1"
     # Whose rules to apply, such as my_module:my_game; by default what the records say.

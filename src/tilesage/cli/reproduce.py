@@ -35,7 +35,7 @@ class Command:
     """
 
     # D0, D1, D2, D3 or D4, or all.
-    name: tyro.conf.Positional[str]
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="REPORT")]
     # quick: two minutes for everything; full: the report's number of games.
     scale: Literal["quick", "full"] = "quick"
     # The folder for networks and records; by default runs/NAME-SCALE.
@@ -123,7 +123,7 @@ def show(command: Command, steps: Sequence[Step], experiment: Experiment) -> Non
     ]
     if write_json({"steps": found}, command.json):
         for step in found:
-            say(f"{'done   ' if step['done'] else 'missing'} {step['step']}: {step['command']}")
+            say(f"{'done ' if step['done'] else 'to do'} {step['step']}: {step['command']}")
 
 
 def _tell(command: Command) -> Callable[[str], None]:

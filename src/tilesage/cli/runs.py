@@ -15,7 +15,7 @@ from tilesage import games
 from tilesage.cli.flags import JsonFile, MaybeText, program, say, write_json
 from tilesage.core.errors import InputError
 
-AGES = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
+AGES = {"day": 86400, "hour": 3600, "minute": 60, "second": 1}
 
 
 @dataclass
@@ -111,12 +111,12 @@ def line(entry: dict[str, Any]) -> str:
     """A run in a line for people."""
     from tilesage.learning.folders import size_in_words
 
-    old = next(
-        (f"{entry['seconds_old'] // size} {name}" for name, size in AGES.items() if entry["seconds_old"] >= size),
-        "new",
-    )
+    counts = ((entry["seconds_old"] // size, name) for name, size in AGES.items())
+    old = next((f"{count} {name}{'s' * (count > 1)}" for count, name in counts if count), "new")
     words = f"{entry['run']:32s} {size_in_words(entry['bytes']):>8s}  {old:>10s}  "
     if "broken" in entry:
         return words + f"not read: {entry['broken']}"
-    strength = f"mean {entry['mean']:,.0f} ± {entry['error']:,.0f}" if "mean" in entry else "nothing learnt yet"
+    strength = "nothing learnt yet"
+    if "mean" in entry:
+        strength = f"mean {entry['mean']:,.0f} ± {entry['error']:,.0f} of its last {entry['block']:,} training games"
     return words + f"{entry['game']}, {entry['network']}: {strength}"

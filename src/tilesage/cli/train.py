@@ -55,7 +55,8 @@ class Command:
     # best: what learns best in this time, as far as it was measured, for all that is not given here; it says what.
     # plain: the textbook's, which are the defaults of this help.
     recipe: Literal["best", "plain"] = "best"
-    # The run folder; by default a new one in runs/. Mind the disk: its size is that of the network's tables.
+    # The run folder; by default a new one in runs/. Mind the disk: it holds every table entry that was met, and
+    # the first line of a training says what that may come to.
     out: MaybePath = None
     # Go on with the run in this folder, to its own end or to a new --seconds, --games or --moves, and with
     # other --phases from here on if they are given.

@@ -172,10 +172,10 @@ def plain_lines(scene: Scene) -> list[str]:
     state = scene.state
     lines = [f"{state.game.title}  score {state.score}  moves {state.moves}", *str(state).splitlines()]
     for action, value in enumerate(scene.values):
-        marks = ("best " if action == scene.best else "") + ("played" if action == scene.played else "")
+        marks = ("best move " if action == scene.best else "") + ("played" if action == scene.played else "")
         lines.append(f"{ACTIONS[action]:>6} {'-' if value is None else format(value, ',.0f'):>12} {marks}".rstrip())
     lines += [line for line in (scene.message, scene.keys) if line]
-    lines += [f"{name} {value}" for name, value in scene.figures]
+    lines += [f"{name}: {value}" for name, value in scene.figures]
     return [line.translate(ASCII).encode("ascii", "replace").decode() for line in lines]
 
 

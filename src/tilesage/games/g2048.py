@@ -25,6 +25,9 @@ REWARD_UNIT = 4  # every reward is a multiple of it, so that those of a row fit 
 def slide_line(line: list[int], highest: int = HIGHEST) -> tuple[list[int], int]:
     """A line of exponents, slid towards its start, and the sum of the tiles made; from `highest` on nothing merges.
 
+    This is the rule of the game, from which the table of rows is made. `made_of` and `merged` say of two tiles alone
+    what it makes of them.
+
     >>> slide_line([1, 1, 1, 1])
     ([2, 2, 0, 0], 8)
     >>> slide_line([0, 1, 1, 1])
@@ -55,7 +58,7 @@ def row_table() -> Array:
 
 @compiled
 def made_of(one: np.uint64, other: np.uint64) -> np.uint64:
-    """`merged`, compiled; a tile merges with none (0)."""
+    """`merged`, compiled, for boards with tiles past 32768, which no table holds; a tile merges with none (0)."""
     return one + ONE if one == other and ZERO < one < np.uint64(HIGHEST) else ZERO
 
 

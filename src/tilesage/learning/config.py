@@ -75,7 +75,8 @@ class TrainConfig:
     seconds: float = 0.0
     """Stop after this much training time."""
     threads: int = processors()
-    """Threads that learn together on one table; 1 is reproducible bit for bit, more are with --exact."""
+    """Threads that learn together on one table; 1 is reproducible bit for bit under --games or
+    --moves, more are with --exact."""
     exact: bool = False
     """All games in flight move against weights that stand still, then those learn: the same on any number of threads,
     and on a GPU."""

@@ -145,10 +145,12 @@ def bytes_in(folder: Path) -> int:
 
 def size_in_words(size: float) -> str:
     """
-    >>> size_in_words(12_345_678), size_in_words(2.5e9)
-    ('12 MB', '2.5 GB')
+    >>> size_in_words(5200), size_in_words(12_345_678), size_in_words(2.5e9)
+    ('5 kB', '12 MB', '2.5 GB')
     """
-    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
+    if size >= 1e9:
+        return f"{size / 1e9:,.1f} GB"
+    return f"{size / 1e6:,.0f} MB" if size >= 1e6 else f"{size / 1e3:,.0f} kB"
 
 
 class Folder:

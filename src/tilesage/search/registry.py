@@ -84,10 +84,10 @@ DOWNGRADE = Option("downgrade", "2048: from this tile on, search a board with sm
 TABLE = Option("table", "the table of positions met has 2^table entries; 0 for none", "14")
 LATE_GAME = (
     Option("endgames", "2048: solve the endgames up to this tile first (128, 256, 512 or 1024)", "none"),
-    Option("wide", "the same for boards with one large tile less, which are many more", "none"),
+    Option("wide", "2048: such tables up to this tile for boards with one large tile less, too: many more", "none"),
     Option("block", "2048: a model trained on 2048-block, to which its boards are handed over", "none"),
-    Option("walls", "2048: a model trained on 2048-walls, to which its boards are handed over", "none"),
 )
+WALLS = "2048: a model trained on 2048-walls, to which its boards are handed over"
 
 ROWS = (
     Row(
@@ -96,7 +96,7 @@ ROWS = (
         ("best",),
         ".players:expectimax_agent",
         always,
-        options=(TABLE, *LATE_GAME),
+        options=(TABLE, *LATE_GAME, Option("walls", WALLS, "2048-walls")),
         stands_for=("expectimax", "deep"),
     ),
     Row("random", "any legal move with equal chance", ("random",), ".agents:random_agent", never),
@@ -125,6 +125,7 @@ ROWS = (
             TABLE,
             DOWNGRADE,
             *LATE_GAME,
+            Option("walls", WALLS, "none"),
         ),
     ),
     Row(

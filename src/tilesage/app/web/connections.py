@@ -1,4 +1,7 @@
-"""Connections that say nothing are closed after a while, and of one address only so many are let in."""
+"""Connections that say nothing are closed after a while, and of one address only so many are let in.
+
+What a visitor and the server say to each other over a WebSocket is in socket.py.
+"""
 
 from __future__ import annotations
 
