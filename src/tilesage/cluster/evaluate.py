@@ -15,8 +15,7 @@ from typing import Any
 
 from tilesage import games as all_games
 from tilesage.cluster.connection import build, check_build, cluster, cpus, explain
-from tilesage.core.errors import InputError
-from tilesage.core.random import check_seed
+from tilesage.core.errors import InputError, check_seed
 from tilesage.evaluation.evaluate import Crew, Evaluating, Evaluation, LocalWorker, Played, whole_portion
 from tilesage.networks.files import Model
 from tilesage.records.record import Record

@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from tilesage.core.compiler import compiled
-from tilesage.core.errors import InputError
 
 GOLDEN = np.uint64(0x9E37_79B9_7F4A_7C15)
 MIX_1 = np.uint64(0xBF58_476D_1CE4_E5B9)
@@ -48,12 +47,6 @@ def below(bits: np.uint64, n: np.uint64) -> np.uint64:
 def low_half(bits: np.uint64) -> np.uint64:
     """The lower 32 random bits, to be compared with `chance_of`."""
     return bits & LOW_32
-
-
-def check_seed(seed: object) -> None:
-    """Refuse what is no seed."""
-    if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
-        raise InputError(f"a seed is a whole number from 0 to 2^64 - 1, not {seed!r}")
 
 
 def chance_of(probability: float) -> np.uint64:

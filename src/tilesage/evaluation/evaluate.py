@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tilesage.core.compiler import Array
-from tilesage.core.errors import InputError
-from tilesage.core.random import check_seed
+from tilesage.core.errors import InputError, check_seed
 from tilesage.evaluation.playing import COLUMNS, LARGEST, LONGEST_GAME, MOVES, SCORE, Playing, chance_in, dealer_of
 from tilesage.games import Game, State
 from tilesage.records.notation import notation_of

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilesage.core.compiler import Array, compiled
-from tilesage.core.errors import InputError
-from tilesage.core.random import check_seed
+from tilesage.core.errors import InputError, check_seed
 from tilesage.evaluation.evaluate import Evaluation
 from tilesage.games.board import Board
 from tilesage.gpu import lesson_of

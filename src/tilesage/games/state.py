@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from tilesage.core.compiler import Array
-from tilesage.core.errors import InputError
-from tilesage.core.random import check_seed, seed_of
+from tilesage.core.errors import InputError, check_seed
+from tilesage.core.random import seed_of
 from tilesage.games.board import ACTIONS
 from tilesage.games.game import Game
 from tilesage.games.legal import legal_moves

@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from tilesage.core.errors import InputError
+from tilesage.core.errors import InputError, check_seed
 from tilesage.core.files import written
 from tilesage.core.processors import processors
-from tilesage.core.random import check_seed
 from tilesage.games import DEFAULT_GAME, get, parse_parameters
 from tilesage.games.outside import check_known
 from tilesage.learning import registry
