@@ -408,7 +408,9 @@ def program(terminal, *words, term="xterm-256color"):
     import termios
 
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "TERM": term, "PYTHONPATH": path}
+    sizes = ("COLUMNS", "LINES")  # where they are set, a program believes them more than the terminal
+    environment = {name: value for name, value in os.environ.items() if name not in sizes}
+    environment |= {"TERM": term, "PYTHONPATH": path}
     return subprocess.Popen(
         [sys.executable, "-m", "tilesage", *words],
         stdin=terminal.far,

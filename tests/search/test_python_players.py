@@ -445,7 +445,7 @@ def test_watching_and_asking(capsys: pytest.CaptureFixture[str], monkeypatch: py
     session = live.Session(games.get("2048").parse(BOARD), lambda: state, live.Adviser(agent("corner_agents:Corner")))
     session.press("hint")
     assert session.opinion is not None
-    assert (session.message, session.opinion.values[3]) == ("corner_agents:Corner would go left", 0.0)
+    assert (session.message, session.opinion.values[3]) == ("the agent corner_agents:Corner would go left", 0.0)
     session = live.Session(games.get("2048").parse(BOARD), lambda: state, live.Adviser(agent(plugin().pushes)))
     session.press("hint")
     assert "moves nothing" in session.message, "advice that fails does not end the game"
