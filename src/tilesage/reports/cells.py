@@ -104,11 +104,14 @@ def all_tests(row: str, done: Mapping[str, Done]) -> list[Done]:
     return [one for name, one in done.items() if name.rsplit("-", 1)[0] == row and ".test" in name]
 
 
-def cells_of(report: Report, row: str, done: Mapping[str, Done]) -> list[Cell]:
-    """The judged cells of a row: the mean score, and the share of games for each tile."""
-    reported: Mapping[str, Any] = report.rows[row].get("reported") or report.data["reported"]
-    if row in report.data["first"]["rows"]:
-        reported = report.data["reported"]
+def cells_of(
+    report: Report, row: str, done: Mapping[str, Done], reported: Mapping[str, Any] | None = None
+) -> list[Cell]:
+    """The judged cells of a row: the mean score, and the share of games for each tile.
+
+    They stand beside the figures of the report's first table, or beside others that are given.
+    """
+    reported = reported or report.data["reported"]
     games, tests = report.data["reported"]["games"], judged_tests(report, row, done)
     half = is_half(report, row)
     means = [mean_in(test, half) for test in tests]

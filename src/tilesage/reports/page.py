@@ -101,7 +101,7 @@ def _ablation(report: Report, done: Mapping[str, Done]) -> list[str]:
     lines, maxima, others = [], [], []
     for row in ablation["rows"]:
         reported, tests = report.rows[row]["reported"], cells.all_tests(row, done)
-        found = _row_cells(report, row, done)
+        found = cells.cells_of(report, row, done, reported)
         all_means = cells.together([cells.mean_in(test) for test in tests])
         all_shares = cells.together([cells.reach_in(test, ablation["tile"]) for test in tests])
         ours = [text for cell in found for text in (*_cell(cell), cell.verdict or NOT_RUN)]
@@ -121,12 +121,6 @@ def _ablation(report: Report, done: Mapping[str, Done]) -> list[str]:
     if others:
         parts += ["### Values of afterstates", table(["row", "mean of ten", f"{tile}, mean of ten"], others)]
     return parts
-
-
-def _row_cells(report: Report, row: str, done: Mapping[str, Done]) -> list[Cell]:
-    """Of a line of the ablation, which in its table has figures of its own."""
-    shown = Report(report.name, {**report.data, "first": {"rows": []}})
-    return cells.cells_of(shown, row, done)
 
 
 def _more_tables(report: Report, done: Mapping[str, Done]) -> list[str]:
@@ -178,7 +172,8 @@ def all_cells(reports: Sequence[tuple[Report, Mapping[str, Done]]]) -> str:
     counts: dict[str, int] = {}
     for report, done in reports:
         rows = [(cells.judged_row(report, done), cells.cells_of(report, cells.judged_row(report, done), done))]
-        rows += [(row, _row_cells(report, row, done)) for row in report.data.get("ablation", {}).get("rows", ())]
+        for row in report.data.get("ablation", {}).get("rows", ()):
+            rows.append((row, cells.cells_of(report, row, done, report.rows[row]["reported"])))
         for row, found in rows:
             for cell in found:
                 name = f"[{report.name}]({report.name}.md)"

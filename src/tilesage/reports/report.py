@@ -10,7 +10,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +52,6 @@ class Report:
     def rows(self) -> Mapping[str, Mapping[str, Any]]:
         """The rows, by name."""
         return {row["name"]: row for row in self.data["rows"]}
-
-    @cached_property
-    def judged(self) -> Sequence[str]:
-        """The rows beside whose figures the reported ones stand, with a verdict."""
-        return [*self.data["first"]["rows"], *self.data.get("ablation", {}).get("rows", ())]
 
     def steps(self, scale: Scale) -> Sequence[Step]:
         """All commands, in order; those that need a GPU only where there is one."""
