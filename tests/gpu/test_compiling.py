@@ -8,19 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from tilesage.core.errors import InputError
-from tilesage.gpu.available import require_toolkit
+from test_gpu import has_toolkit
 
 HERE = Path(__file__).parent
-
-
-def has_toolkit() -> bool:
-    try:
-        require_toolkit()
-    except (InputError, ImportError):
-        return False
-    return True
 
 
 @pytest.mark.skipif(not has_toolkit(), reason="the CUDA toolkit is not there")
